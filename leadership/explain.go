@@ -29,6 +29,7 @@ type Explanation struct {
 	Election    Election
 	CandidateID CandidateID
 	Leads       bool
+	Seat        int     // at which it leads, of an election that has seats
 	Causes      []Cause // the most lasting first
 	ReadAt      time.Time
 }

@@ -55,6 +55,7 @@ func (r LeaveRequest) Validate() error { return validateNames(r.Election, r.Cand
 // Member is one member of an election as an instance knows it.
 type Member struct {
 	ID        CandidateID
+	Seat      int // of which it is a member, in an answer about the election that has seats; 0: of that
 	Role      Role
 	SeenToken Token         // the newest that it follows, as far as it has said; 0: unknown
 	HeardAgo  time.Duration // since it was last heard of
@@ -89,6 +90,7 @@ type Members struct {
 	Quorum   *QuorumStatus // nil if no quorum is asked for
 	ReadOnly bool          // the quorum has been lost for longer than the grace time
 	Journal  Index         // of the journal's last entry, as far as the instance knows; 0 if it does not
+	Seats    int           // that the election has; Members are then those of all seats, too
 	Members  []Member      // in the order of their ids
 }
 

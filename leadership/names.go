@@ -54,18 +54,26 @@ func validatePrefix(prefix string) error {
 	return nil
 }
 
-// ValidatePattern is Validate for a name or a pattern: the beginning of names, and "*".
+// Pattern reports whether e is not a name, but a pattern of names, and returns their beginning; of
+// a name, all of it.
+func (e Election) Pattern() (begin string, ok bool) { return strings.CutSuffix(string(e), "*") }
+
+// ValidatePattern is Validate for a name or a pattern: the beginning of names, and "*". A "*" alone
+// is a pattern of all.
 func (e Election) ValidatePattern() error {
-	if begin, pattern := strings.CutSuffix(string(e), "*"); pattern {
+	if begin, ok := e.Pattern(); ok {
 		return validatePrefix(begin)
 	}
 	return e.Validate()
 }
 
 // IsPattern reports whether e is not a name, but a pattern of names.
-func (e Election) IsPattern() bool { return strings.HasSuffix(string(e), "*") }
+func (e Election) IsPattern() bool {
+	_, ok := e.Pattern()
+	return ok
+}
 
-// Covers reports whether e is that name, or a pattern of it.
+// Covers reports whether e is that name, or a pattern of it, or of all names of that pattern.
 func (e Election) Covers(name Election) bool { return covers(e, name) }
 
 func covers[T ~string](e, name T) bool {

@@ -3,8 +3,10 @@ package leadership
 import (
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // MaxSeats is how many seats an election may have.
@@ -26,6 +28,47 @@ func (e Election) SeatOf() (of Election, n int, ok bool) {
 		return "", 0, false
 	}
 	return e[:at], n, true
+}
+
+// Whole is the election of which this one is a seat; "" if it is none.
+func (l Lease) Whole() Election {
+	if l.Seat == 0 {
+		return ""
+	}
+	of, _, _ := l.Election.SeatOf()
+	return of
+}
+
+// Seat is what is known of a seat.
+type Seat struct {
+	Election Election
+	Leader   CandidateID
+	Left     time.Duration // until it can be granted, as far as is known; 0: it can now
+}
+
+// OrderSeats says in which order a candidate asks for seats, as Seating.Order does. Candidates
+// begin at different ones, and each at the same again.
+func OrderSeats(seats []Seat, by CandidateID) (order []Election) {
+	var free []Election
+	var first Seat
+	for _, s := range seats {
+		switch {
+		case s.Left == 0:
+			free = append(free, s.Election)
+		case s.Leader == by:
+			order = append(order, s.Election)
+		case first.Left == 0 || s.Left < first.Left:
+			first = s
+		}
+	}
+	if n := uint32(len(free)); n > 0 {
+		at := crc32.ChecksumIEEE([]byte(by)) % n
+		order = append(append(order, free[at:]...), free[:at]...)
+	}
+	if first.Left > 0 {
+		order = append(order, first.Election)
+	}
+	return order
 }
 
 // validateSeats checks the number of seats, and what does not go with it.

@@ -55,7 +55,7 @@ locals {
       severity  = "WARNING"
       metric    = "pause_age"
       threshold = local.limits.paused_seconds
-      means     = "Operators have paused an election for more than ${local.limits.paused_seconds} s; meanwhile no candidate is granted."
+      means     = "Operators have paused or halted an election for more than ${local.limits.paused_seconds} s; meanwhile no candidate is granted."
     }
     read-only = {
       title     = "An election is read-only"

@@ -59,10 +59,11 @@ locals {
     { title = "Requests, per second", queries = { "all" = "sum(rate(${local.series.requests_all}[5m]))", "failed" = "sum(rate(${local.series.requests_failed}[5m]))" } },
     { title = "Instances that refuse all, as callers are not verified", queries = { "instances" = "sum(${local.series.unverified})" } },
     { title = "Connections closed to make room, per second", queries = { "all" = "sum(rate(${local.series.displaced}[5m]))" } },
-    { title = "Led: 1, vacant: 0 (metrics_elections)", queries = { "$${election}" = "max by (election) (${local.series.named_led})" } },
+    { title = "Led: 1, vacant: 0; of seats: how many are led (metrics_elections)", queries = { "$${election}" = "max by (election) (${local.series.named_led})" } },
     { title = "Fencing token (metrics_elections)", queries = { "$${election}" = "max by (election) (${local.series.named_token})" } },
     { title = "Since the last change of leader (s, metrics_elections)", queries = { "$${election}" = "min by (election) (${local.series.named_age})" } },
     { title = "Candidates in line (metrics_elections)", queries = { "$${election}" = "sum by (election) (${local.series.named_waiting})" } },
+    { title = "Seats without a leader (metrics_elections)", queries = { "$${election}" = "min by (election) (${local.series.named_free})" } },
     { title = "Elections of metrics_elections that are not shown", queries = { "most" = "max(${local.series.named_omitted})" } },
     { title = "Refused requests, per second", queries = { "$${reason}" = "sum by (reason) (rate(${local.series.refused}[5m]))" } },
   ]

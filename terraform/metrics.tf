@@ -30,6 +30,7 @@ locals {
     limited         = { otlp = "regent.leadership.terms.limited", prometheus = "regent_leadership_terms_limited_total" }
     members         = { otlp = "regent.members", prometheus = "regent_members" }
     named_age       = { otlp = "regent.election.changed.age", prometheus = "regent_election_changed_age_seconds" }
+    named_free      = { otlp = "regent.election.seats.free", prometheus = "regent_election_seats_free" }
     named_led       = { otlp = "regent.election.led", prometheus = "regent_election_led" }
     named_omitted   = { otlp = "regent.election.omitted", prometheus = "regent_election_omitted" }
     named_token     = { otlp = "regent.election.token", prometheus = "regent_election_token" }

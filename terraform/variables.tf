@@ -665,7 +665,7 @@ variable "alert_thresholds" {
 }
 
 variable "metrics_elections" {
-  description = "The elections that metrics show by name: names, and beginnings of names with a *, such as deploy.*; the first 200 of them. Each costs four series per instance."
+  description = "The elections that metrics show by name: names, and beginnings of names with a *, such as deploy.*; the first 200 of them. Each costs four series per instance, and one with seats five."
   type        = list(string)
   default     = []
   nullable    = false

@@ -18,6 +18,7 @@ const (
 	stepPlanned  applied = "planned" // nothing was written: --dry-run, or a step is refused
 	stepDone     applied = "done"
 	stepFailed   applied = "failed" // the error says if it may have been done all the same
+	stepSkipped  applied = "skipped"
 	stepNotTried applied = "notTried"
 )
 
@@ -126,7 +127,7 @@ var (
 	verbs    = map[apply.Action]string{apply.Create: "created", apply.Restore: "restored", apply.Change: "changed", apply.Delete: "deleted"}
 	inOrder  = []apply.Action{apply.Create, apply.Restore, apply.Change, apply.Delete}
 	asItIs   = "as declared"
-	hasEnded = map[applied]string{stepPlanned: "to be done", stepDone: "done", stepFailed: "failed", stepNotTried: "not tried"}
+	hasEnded = map[applied]string{stepPlanned: "to be done", stepDone: "done", stepFailed: "failed", stepSkipped: "skipped", stepNotTried: "not tried"}
 )
 
 // says is what became of a step in words.

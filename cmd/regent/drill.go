@@ -13,7 +13,6 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/client"
-	"regent/leadership/instance"
 )
 
 const drillHelp = `End terms on purpose, one after the other, and measure how long nobody leads. Each drill evicts the leader of one election
@@ -36,11 +35,11 @@ successor; else it is 1. Only the roles operator and admin may do this.`
 type drill struct {
 	*cli
 	server *client.Client
-	span   instance.Span
-	every  time.Duration // from the beginning of one to that of the next
-	during time.Duration // 0: one drill
-	within time.Duration // after the promised end a successor must lead
-	alone  bool          // also without a candidate in line
+	of     leadership.Election // or a pattern
+	every  time.Duration       // from the beginning of one to that of the next
+	during time.Duration       // 0: one drill
+	within time.Duration       // after the promised end a successor must lead
+	alone  bool                // also without a candidate in line
 	dryRun bool
 	order  leadership.Order // the eviction, but for the election and its token
 	done   []drillDocument
@@ -85,12 +84,12 @@ func (c *cli) drillCommand() *cobra.Command {
 		Example: `  regent drill 'jobs.*' --dry-run
   regent drill 'jobs.*' --every 5m --for 1h`,
 		ValidArgsFunction: c.completeElection,
-		Args: func(_ *cobra.Command, args []string) (err error) {
+		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return fmt.Errorf("drill takes one argument, an election's name or the beginning of names and a *, but got %d", len(args))
 			}
-			d.span, err = instance.ParseSpan(args[0])
-			return err
+			d.of = leadership.Election(args[0])
+			return d.of.ValidatePattern()
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			d.order.Actor = c.actor(d.order.Actor)
@@ -148,11 +147,12 @@ func (d *drill) rounds(ctx context.Context) error {
 func (d *drill) matching(ctx context.Context, last leadership.Election) ([]leadership.Lease, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
-	if !d.span.Open {
-		l, err := d.server.Get(ctx, leadership.Election(d.span.Name))
+	begin, pattern := d.of.Pattern()
+	if !pattern {
+		l, err := d.server.Get(ctx, d.of)
 		return []leadership.Lease{l}, err
 	}
-	all, err := list(ctx, d.server, d.span.Name)
+	all, err := list(ctx, d.server, begin)
 	i := slices.IndexFunc(all, func(l leadership.Lease) bool { return l.Election > last })
 	if i < 0 {
 		return all, err
@@ -182,7 +182,7 @@ func (d *drill) spare(ctx context.Context, l leadership.Lease) (why string, err 
 	case d.alone:
 		return "", nil
 	}
-	m, err := patiently(ctx, d.timeout, d.server.Members, l.Election)
+	m, err := patiently(ctx, d.timeout, d.server.Members, cmp.Or(l.Whole(), l.Election)) // seats have one line
 	why = "no candidate is in line"
 	for _, one := range m.Members {
 		if one.Role != leadership.RoleCandidate || one.Position == 0 {

@@ -72,6 +72,32 @@ func TestADrillShowsHowLongNobodyLedAndWhetherTheLeaderStopped(t *testing.T) {
 	}
 }
 
+func TestADrillOfASeatLooksAtTheLineOfAllSeats(t *testing.T) {
+	t.Parallel()
+	env := startServer(t, newClock())
+	regent(t, env, `configure gpu --policy {"seats":1}`).want(t, exitDone)
+	ann := append(env, "REGENT_CANDIDATE=ann", "REGENT_KEY="+testKey(1))
+	regent(t, ann, "acquire gpu --lease 30s").want(t, exitDone)
+	if r := regent(t, env, "drill gpu* --dry-run").want(t, exitDone); !strings.Contains(r.out, "left alone: no candidate is in line") {
+		t.Errorf("with no candidate in line the plan says %s", r.out)
+	}
+	waits(t, env, "gpu", "bob")
+	regent(t, env, "pause gpu --for 1h --reason moving").want(t, exitDone)
+	if r := regent(t, env, "drill gpu* --dry-run").want(t, exitDone); !strings.Contains(r.out, "left alone: an order or the policy bars") {
+		t.Errorf("of a paused election the plan says %s", r.out)
+	}
+	regent(t, env, "resume gpu --reason moved").want(t, exitDone)
+	d := start(t, env, "drill gpu* --output json")
+	w := start(t, env, "watch gpu.1 --output json --count 1 --after 2")
+	if line := w.line(t); !strings.Contains(line, `"type":"evicted"`) {
+		t.Fatalf("%s; want the eviction", line)
+	}
+	regent(t, ann, "release gpu.1 --token 1").want(t, exitDone)
+	d.wantLines(t,
+		`{"election":"gpu.1","leader":"ann","fencingToken":1,"ended":"released","inTime":true,"vacantMs":0,"successor":"bob","successorToken":2}`,
+		`{"drills":1,"late":0,"longestMs":0}`)
+}
+
 func TestADrillIsSummedUp(t *testing.T) {
 	t.Parallel()
 	var d drill

@@ -24,9 +24,12 @@ type many struct {
 
 const manyHelp = `
 
-In place of one election name a pattern, with a * at the end and at least three characters before it, or --leader, or both:
+In place of one election name a pattern, with a * at the end, or --leader, or both:
 the order is given to each election that there is, of those names and with that leader, a few at a time, and goes on after an
-error. The exit code is 9 if it failed for some of them. Elections that come later are not concerned. See --dry-run before.`
+error. The exit code is 9 if it failed for some of them. Elections that come later are not concerned. See --dry-run before.
+
+Seats of an election stand under its orders: an order but evict is given to the election. Seats whose election is not meant are
+skipped, and the exit code is that of a failure.`
 
 // add adds the flags.
 func (m *many) add(cmd *cobra.Command) {
@@ -56,7 +59,9 @@ func (o orderHelp) args(m *many) cobra.PositionalArgs {
 					return err
 				}
 			}
-		} else if err := o.pattern(args[0]); err != nil {
+		} else if !o.many {
+			return fmt.Errorf("%s is about one election, and %q stands for many; name one", o.kind, args[0])
+		} else if err := leadership.Election(args[0]).ValidatePattern(); err != nil {
 			return err
 		}
 		for _, flag := range []string{"token", "if-revision"} {
@@ -66,17 +71,6 @@ func (o orderHelp) args(m *many) cobra.PositionalArgs {
 		}
 		return nil
 	}
-}
-
-// pattern returns why an order is not to be given to the elections of a pattern.
-func (o orderHelp) pattern(text string) error {
-	switch begin := len(text) - len("*"); {
-	case !o.many:
-		return fmt.Errorf("%s is about one election, and %q stands for many; name one", o.kind, text)
-	case begin < leadership.MinPattern:
-		return fmt.Errorf("a pattern has at least %d characters before the \"*\", and %q has %d", leadership.MinPattern, text, begin)
-	}
-	return leadership.Election(text).ValidatePattern()
 }
 
 // ordersAtOnce is how many of the orders for many are under way at a time.
@@ -102,6 +96,9 @@ func (c *cli) orderMany(ctx context.Context, m many, names string, r leadership.
 	leases = slices.DeleteFunc(leases, func(l leadership.Lease) bool {
 		return (m.leader != "" || r.Kind == leadership.OrderEvict) && (l.State != leadership.Held || m.leader != "" && l.LeaderID != m.leader)
 	})
+	if r.Kind != leadership.OrderEvict {
+		leases = withoutOrderedSeats(leases)
+	}
 
 	signalled, stop := untilSignal(ctx)
 	defer stop()
@@ -113,6 +110,8 @@ func (c *cli) orderMany(ctx context.Context, m many, names string, r leadership.
 		for i, l := range chunk {
 			results[i] = newOrderResult(l)
 			switch {
+			case l.Seat > 0 && r.Kind != leadership.OrderEvict:
+				results[i].skip(l)
 			case m.dryRun:
 			case signalled.Err() != nil:
 				results[i].Result, failed = stepNotTried, cmp.Or(failed, errors.New("interrupted; give the order again for the rest"))
@@ -126,14 +125,27 @@ func (c *cli) orderMany(ctx context.Context, m many, names string, r leadership.
 			failed = cmp.Or(failed, result.err)
 		}
 	}
-	t.summary(len(leases), "none that the order is for", hasEnded[stepPlanned], hasEnded[stepDone], hasEnded[stepFailed], hasEnded[stepNotTried])
+	t.summary(len(leases), "none that the order is for", hasEnded[stepPlanned], hasEnded[stepDone], hasEnded[stepFailed], hasEnded[stepSkipped], hasEnded[stepNotTried])
 	if !m.dryRun && slices.ContainsFunc(leases, func(l leadership.Lease) bool { return l.State == leadership.Held }) {
 		t.err = cmp.Or(t.err, c.tellFrozen(r, "Each leader"))
+	}
+	if m.dryRun {
+		failed = nil
 	}
 	if failed != nil && t.counts[hasEnded[stepDone]] > 0 {
 		return exitStatus{exitSome, failed}
 	}
 	return cmp.Or(failed, t.err)
+}
+
+// withoutOrderedSeats leaves out the seats of elections that are among them: what is ordered of an
+// election is ordered of its seats.
+func withoutOrderedSeats(leases []leadership.Lease) []leadership.Lease {
+	named := make(map[leadership.Election]bool, len(leases))
+	for _, l := range leases {
+		named[l.Election] = true
+	}
+	return slices.DeleteFunc(leases, func(l leadership.Lease) bool { return named[l.Whole()] })
 }
 
 // orderResult is what became of an order for one of many elections, as a document for programs.
@@ -154,6 +166,12 @@ func newOrderResult(l leadership.Lease) orderResult {
 		r.LeaderID = l.LeaderID
 	}
 	return r
+}
+
+// skip leaves out a seat, which takes no such order.
+func (o *orderResult) skip(l leadership.Lease) {
+	o.Result = stepSkipped
+	o.err = leadership.Invalid("election", fmt.Errorf("election %q is a seat of %q, and stands under its orders; give this one to that", l.Election, l.Whole()))
 }
 
 // give gives the order to the election that was found. An eviction is of the term that was found,

@@ -19,12 +19,13 @@ func (c *cli) membersCommand() *cobra.Command {
 		Short: "Show an election as a cluster: who takes part, and which leader each follows",
 		Long: `Show the members of an election: its leader, the candidates and witnesses that wait, and those that have joined. TERM is the
 fencing token that a member follows, as far as it has said; HEARD, how long ago it was last heard of; POSITION, its place in
-the line of its instance. A member that is not heard of any more vanishes.
+the line of its instance. A member that is not heard of any more vanishes. Of an election with seats the members of each seat
+are shown, too, and SEAT is its number.
 
 The last lines say how the cluster stands:
   healthy   the leader leads, and no member follows another token
   diverged  a member still follows another token than the leader's
-  noLeader  no candidate leads
+  noLeader  no candidate leads, at no seat
   noQuorum  fewer members of the electorate are present than the policy needs: none is granted the lease
   participation   the part of the electorate that is present; without an electorate, of the members that follow the leader
   incomplete      only the members at the instance that was asked are shown: its server has no topic for the others`,
@@ -38,11 +39,16 @@ func (c *cli) printMembers(m leadership.Members) error {
 	if c.output == document {
 		return c.printDocument(wire.NewMembers(m))
 	}
-	rows := [][]string{{"ID", "ROLE", "TOKEN", "HEARD", "POSITION", "NOTE"}}
+	rows := [][]string{{"ID", "ROLE", "TOKEN", "HEARD", "POSITION", "NOTE", "SEAT"}}
 	for _, one := range m.Members {
 		rows = append(rows, []string{
-			string(one.ID), string(one.Role), numberOrDash(int64(one.SeenToken)), remaining(one.HeardAgo) + " ago", numberOrDash(int64(one.Position)), printable(one.Note),
+			string(one.ID), string(one.Role), numberOrDash(int64(one.SeenToken)), remaining(one.HeardAgo) + " ago", numberOrDash(int64(one.Position)), printable(one.Note), numberOrDash(int64(one.Seat)),
 		})
+	}
+	if m.Seats == 0 {
+		for i, row := range rows {
+			rows[i] = row[:len(row)-1]
+		}
 	}
 	if err := c.printTable(rows); err != nil {
 		return err
@@ -60,8 +66,17 @@ func numberOrDash(n int64) string {
 // membersSummary says how a cluster stands.
 func membersSummary(m leadership.Members) []string {
 	leader := "no leader"
-	if m.LeaderID != "" {
+	switch {
+	case m.LeaderID != "":
 		leader = fmt.Sprintf("%s leads with fencing token %d", m.LeaderID, m.Token)
+	case m.Seats > 0:
+		led := 0
+		for _, one := range m.Members {
+			if one.Role == leadership.RoleLeader {
+				led++
+			}
+		}
+		leader = fmt.Sprintf("%d of %d seats led", led, m.Seats)
 	}
 	members := "1 member"
 	if n := len(m.Members); n != 1 {

@@ -442,7 +442,11 @@ func (c *cli) printExplanation(x leadership.Explanation) error {
 	}
 	var lines []string
 	if x.Leads {
-		lines = append(lines, fmt.Sprintf("Candidate %s leads election %s.", x.CandidateID, x.Election))
+		e := x.Election
+		if x.Seat > 0 {
+			e = e.Seat(x.Seat)
+		}
+		lines = append(lines, fmt.Sprintf("Candidate %s leads election %s.", x.CandidateID, e))
 	} else {
 		lines = append(lines, fmt.Sprintf("Candidate %s does not lead election %s.", x.CandidateID, x.Election))
 	}

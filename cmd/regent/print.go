@@ -122,8 +122,7 @@ func leaseRows(l leadership.Lease) [][]string {
 	row := func(name, value string) { rows = append(rows, []string{name, value}) }
 	row("election", string(l.Election))
 	if l.Seat > 0 {
-		of, n, _ := l.Election.SeatOf()
-		row("seat", fmt.Sprintf("%d of %s", n, of))
+		row("seat", fmt.Sprintf("%d of %s", l.Seat, l.Whole()))
 	}
 	row("state", stateOf(l))
 	if l.State == leadership.Held {
@@ -214,8 +213,8 @@ func (c *cli) printLeases(leases []leadership.Lease) error {
 	rows := [][]string{{"ELECTION", "STATE", "LEADER", "TOKEN", "EXPIRES IN", "REVISION"}}
 	seats := map[leadership.Election]int{} // that are led
 	for _, l := range leases {
-		if of, _, _ := l.Election.SeatOf(); l.Seat > 0 && l.State == leadership.Held {
-			seats[of]++
+		if l.State == leadership.Held {
+			seats[l.Whole()]++
 		}
 	}
 	for _, l := range leases {

@@ -120,7 +120,7 @@ func (s *serviceSettings) addTo(c *cli, cmd *cobra.Command) {
 	cmd.Flags().Var(&value[string]{&s.certificate.key, "", "FILE", parseText}, "tls-key", "the key of the certificate, in PEM")
 	cmd.Flags().Var(&value[[]string]{&s.hosts, "", "NAME,…", parseTexts}, "allow-host", "with --auth none: names under which a proxy on this machine or a container calls the service")
 	cmd.Flags().Var(&value[string]{&s.metricsListen, "", "HOST:PORT", parseText}, "metrics-listen", "where to serve metrics to Prometheus, at /metrics (default: nowhere)")
-	cmd.Flags().Var(&value[[]instance.Span]{&s.named, "", "NAME|PREFIX*,…", parseSpans}, "metrics-elections", "elections that metrics show by name, the first 200 of them: names, and beginnings of names with a *, such as 'deploy.*,nightly' (default: none)")
+	cmd.Flags().Var(&value[[]leadership.Election]{&s.named, "", "NAME|PREFIX*,…", parseElections}, "metrics-elections", "elections that metrics show by name, the first 200 of them: names, and beginnings of names with a *, such as 'deploy.*,nightly' (default: none)")
 	c.complete(cmd, "auth", authNone, authPlatform, authOIDC)
 	cmd.Flags().BoolVar(&s.kubernetes, "kubernetes", false, "also serve Leases to Kubernetes clients, below "+kubernetes.Path+"; see 'regent kubeconfig'")
 	cmd.Flags().BoolVar(&s.ui, "ui", true, "also serve the dashboard, at "+dashboard.Path)

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"regent/httpapi"
-	"regent/leadership/instance"
+	"regent/leadership"
 	"regent/leadership/instance/pubsub"
 	"regent/store"
 )
@@ -35,11 +35,11 @@ type serviceSettings struct {
 	certificate certificateSettings
 	hosts       []string // names under which the service is called, without access control
 
-	metricsListen string          // HOST:PORT; "" for none
-	named         []instance.Span // the elections that metrics show by name
-	kubernetes    bool            // also serve Leases as a Kubernetes API server does
-	ui            bool            // also serve the dashboard
-	mcp           bool            // also serve tools for language models
+	metricsListen string                // HOST:PORT; "" for none
+	named         []leadership.Election // the elections that metrics show by name
+	kubernetes    bool                  // also serve Leases as a Kubernetes API server does
+	ui            bool                  // also serve the dashboard
+	mcp           bool                  // also serve tools for language models
 
 	history     time.Duration // see store.Config
 	cacheExpiry time.Duration // see instance.Config

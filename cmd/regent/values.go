@@ -73,17 +73,17 @@ func parseTexts(text string) ([]string, error) {
 	return parts, nil
 }
 
-// parseSpans reads names of elections, and beginnings of names with a "*".
-func parseSpans(text string) (spans []instance.Span, err error) {
+// parseElections reads names and patterns of elections.
+func parseElections(text string) (all []leadership.Election, err error) {
 	parts, err := parseTexts(text)
 	for _, part := range parts {
-		span, err := instance.ParseSpan(part)
-		if err != nil {
+		e := leadership.Election(part)
+		if err := e.ValidatePattern(); err != nil {
 			return nil, fmt.Errorf("%q is neither a name nor the beginning of names and a *: %w", part, err)
 		}
-		spans = append(spans, span)
+		all = append(all, e)
 	}
-	return spans, err
+	return all, err
 }
 
 func parsePattern(text string) (leadership.CandidateID, error) {

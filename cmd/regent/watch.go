@@ -24,46 +24,44 @@ func (c *cli) watchCommand() *cobra.Command {
 	var all bool
 	var count int
 	cmd := &cobra.Command{
-		Use:   "watch ELECTION | --all [--prefix TEXT] [--count N]",
+		Use:   "watch ELECTION|'PATTERN*'|--all [--count N]",
 		Short: "Show events as they happen",
-		Long: `Show the state of an election, or of all, and then each event at once, until SIGINT or SIGTERM. A broken connection is
-restored without missing an event; --timeout applies to the first connection.
+		Long: `Show the state of an election, or of all (--all), or of all whose names begin as the pattern does, and then each event at
+once, until SIGINT or SIGTERM. A broken connection is restored without missing an event; --timeout applies to the first
+connection. Each seat of an election has its own events: 'regent watch "gpu.*"' shows those of all seats of gpu.
 
 With --output json each line is a document: {"cursor":…,"snapshot":…} for the state of an election, {"cursor":…,"event":…}
-for an event and, with --all, {"cursor":…,"ready":true} once all elections were shown. --after resumes after a cursor; for
-one election the cursor is the revision. With --all some events may be repeated: ignore revisions that you have seen.`,
+for an event and, of several, {"cursor":…,"ready":true} once all were shown. --after resumes after a cursor; for
+one election the cursor is the revision. Of several, some events may be repeated: ignore revisions that you have seen.`,
 		Example: `  regent watch reports
-  regent watch --all --prefix team-a. --output json`,
+  regent watch 'team-a.*' --output json`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if all {
 				return noArguments(cmd, args)
 			}
-			return oneWatched(cmd, args)
+			if len(args) == 0 {
+				return errors.New("watch takes one argument, the election's name or a pattern of names, or --all")
+			}
+			if len(args) == 1 && leadership.Election(args[0]).IsPattern() {
+				return leadership.Election(args[0]).ValidatePattern()
+			}
+			return oneElection(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !all {
 				r.Election = leadership.Election(args[0])
+			}
+			if begin, pattern := r.Election.Pattern(); pattern {
+				r.Election, r.Prefix = "", begin
 			}
 			return c.watch(cmd.Context(), r, count)
 		},
 	}
 	cmd.ValidArgsFunction = c.completeElection
 	cmd.Flags().BoolVar(&all, "all", false, "watch all elections")
-	cmd.Flags().StringVar(&r.Prefix, "prefix", "", "with --all: only elections whose names begin with `TEXT`")
 	cmd.Flags().Var(&value[int]{&count, "", "N", parseCount}, "count", "end after N lines (default: never)")
 	cmd.Flags().Var(&value[string]{&r.After, "", "CURSOR", parseText}, "after", "only events after this cursor (default: the present state, then new events)")
 	return c.remote(cmd)
-}
-
-// oneWatched is oneElection for a command that accepts --all instead.
-func oneWatched(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return errors.New("watch takes one argument, the election's name, or --all")
-	}
-	if cmd.Flags().Changed("prefix") {
-		return errors.New("--prefix is for --all, not for one election")
-	}
-	return oneElection(cmd, args)
 }
 
 // untilSignal ends with SIGINT or SIGTERM. The second one ends the process.
@@ -162,6 +160,9 @@ func (c *cli) newsPrinter(r client.WatchRequest) func(client.News) error {
 		var text string
 		if !begun {
 			text = table.line(header)
+		}
+		if n.Lease != nil && n.Lease.Config.Seats > 0 && r.Election != "" {
+			fmt.Fprintf(c.err, "regent: election %q has seats, each with events of its own; to see those, watch '%s.*'\n", r.Election, r.Election)
 		}
 		if row := newsRow(n); row != nil {
 			text += table.line(row[len(row)-len(header):])

@@ -101,7 +101,7 @@ func TestAllElectionsAreWatched(t *testing.T) {
 	regent(t, env, "acquire reports").want(t, exitDone)
 	regent(t, env, "configure backups").want(t, exitDone)
 	regent(t, env, "configure rest").want(t, exitDone)
-	w := start(t, env, "watch --all --prefix re")
+	w := start(t, env, "watch re*")
 	w.wantLines(t,
 		"ELECTION          REVISION  AT                    TYPE        LEADER            BEFORE            TOKEN",
 		"reports           1         2026-03-01T12:00:00Z  held        agent-1           -                 1",

@@ -68,7 +68,7 @@ type visit struct {
 
 // asked are the calls that the page makes.
 var asked = []wire.Verb{
-	wire.VerbList, wire.VerbWatchAll, wire.VerbRead, wire.VerbWatch, wire.VerbCheckpoint, wire.VerbJournal,
+	wire.VerbList, wire.VerbWatchAll, wire.VerbRead, wire.VerbWatch, wire.VerbExplain, wire.VerbCheckpoint, wire.VerbJournal,
 	wire.VerbAssign, wire.VerbEvict, wire.VerbPause, wire.VerbResume, wire.VerbBan, wire.VerbApprove, wire.VerbLift,
 }
 

@@ -42,7 +42,7 @@ func guarded(t *testing.T, role wire.Role) http.Handler {
 func TestAVisitorIsToldWhatItsRoleAllows(t *testing.T) {
 	orders := []wire.Verb{wire.VerbAssign, wire.VerbEvict, wire.VerbPause, wire.VerbResume, wire.VerbBan, wire.VerbApprove, wire.VerbLift}
 	left := []wire.Verb{wire.VerbCheckpoint, wire.VerbJournal}
-	look := []wire.Verb{wire.VerbList, wire.VerbWatchAll, wire.VerbRead, wire.VerbWatch}
+	look := []wire.Verb{wire.VerbList, wire.VerbWatchAll, wire.VerbRead, wire.VerbWatch, wire.VerbExplain}
 	for role, want := range map[wire.Role][]wire.Verb{
 		wire.RoleCandidate: slices.Concat(look[2:], left),
 		wire.RoleObserver:  look,

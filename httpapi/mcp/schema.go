@@ -135,7 +135,7 @@ var properties = map[string]property{
 	"kind":           {"of a proposal: what it asks for, in a word or two of at most 64 bytes; of a notice: evicted, drained, handOver, maxTerm, approvalDue, stuck, goesOn, newEpoch, tripped", nil},
 	"leftMs":         {"how long the term still lasts, in ms; 0 if it has no end", counter},
 	"endedBecause":   {"why the last term ended", nil},
-	"elections":      {"in the order of their names", nil},
+	"elections":      {"of a list, in the order of their names; of the reason HALTED, the pattern of names that is halted", nil},
 	"nextPageToken":  {"send it as pageToken to read on; left out on the last page", nil},
 
 	// of a cluster
@@ -151,6 +151,8 @@ var properties = map[string]property{
 	"present":            {"how many of it are present", counter},
 	"toleratedFailures":  {"how many of it may fail", counter},
 	"journalIndex":       {"of the last entry of the journal, as far as it is known", counter},
+	"seats":              {"how many seats the election has, each with a leader of its own: the members are those of all", counter},
+	"seat":               {"the number of the seat of which it is a member; left out of one of the election itself, such as a candidate in line", counter},
 	"nodes":              {"the members, in the order of their ids", nil},
 	"id":                 {"the member's id", nil},
 	"role":               {"leader, candidate, follower, worker or witness", nil},

@@ -329,6 +329,24 @@ func TestAJournalBeginsWithItsSnapshot(t *testing.T) {
 	})
 }
 
+func TestAModelLearnsThatElectionsAreHalted(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fleet) {
+		f.configure("reports", leadership.Config{})
+		halt := leadership.Order{Election: "rep*", Kind: leadership.OrderHalt, For: time.Hour, Reason: "the queue is poisoned"}
+		if _, err := service.New(f.store).Do(leadership.WithActor(t.Context(), bob().String()), halt); err != nil {
+			t.Fatal(err)
+		}
+		m := connect(t, f.door(), ann())
+		if _, refusal := m.call("lead", args{"election": "reports", "candidateId": "ann"}); !begins(refusal, leadership.LeaseHeld) || !strings.Contains(refusal, `halted, as all of "rep*", for another 1h0m0s: the queue is poisoned`) {
+			t.Errorf("lead: %s", refusal)
+		}
+		why := m.must("why_not", args{"election": "reports", "candidateId": "ann"})
+		if r := why["reasons"].([]any)[0].(args); r["code"] != "HALTED" || r["elections"] != "rep*" || r["reason"] != "the queue is poisoned" || r["by"] != bob().String() {
+			t.Errorf("why_not answers %v", why)
+		}
+	})
+}
+
 func TestOperatorsOverrule(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fleet) {
 		door := f.door()

@@ -285,6 +285,9 @@ func (k *campaigner) abandon(ctx context.Context) {
 	again := backoff{}
 	for pause := minRetry; ; {
 		lease, err := k.Get(ctx, k.request.Election)
+		if err == nil && lease.Config.Seats > 0 {
+			lease, err = k.atSeat(ctx, lease)
+		}
 		switch {
 		case transient(err) && ctx.Err() == nil: // the next read may find it
 			sleep(ctx, min(again.after(err), maxLookPause))
@@ -295,7 +298,7 @@ func (k *campaigner) abandon(ctx context.Context) {
 		case err == nil && lease.LeaderID == k.request.CandidateID:
 			// the server refuses it for another incarnation; a lease that is not released expires
 			_ = k.release(ctx, leadership.LeaseRequest{
-				Election: k.request.Election, CandidateID: k.request.CandidateID, Key: *k.request.Key, Token: lease.Token,
+				Election: lease.Election, CandidateID: k.request.CandidateID, Key: *k.request.Key, Token: lease.Token,
 			}, released)
 			return
 		case err == nil && lease.State == leadership.Held, pause > maxLookPause:
@@ -304,6 +307,16 @@ func (k *campaigner) abandon(ctx context.Context) {
 		sleep(ctx, pause)
 		pause *= 3
 	}
+}
+
+// atSeat reads the seat of the whole at which the candidate leads; it returns the whole if there is
+// none.
+func (k *campaigner) atSeat(ctx context.Context, whole leadership.Lease) (leadership.Lease, error) {
+	x, err := k.Explain(ctx, leadership.ExplainRequest{Election: whole.Election, CandidateID: k.request.CandidateID})
+	if err != nil || !x.Leads || x.Seat == 0 {
+		return whole, err
+	}
+	return k.Get(ctx, whole.Election.Seat(x.Seat))
 }
 
 // maxLookPause is the longest pause between two reads after a failed campaign.

@@ -61,6 +61,37 @@ func TestCancelledCampaignLeavesNoLease(t *testing.T) {
 	}
 }
 
+func TestCancelledCampaignLeavesNoSeat(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		ctx, stop := context.WithCancel(t.Context())
+		agent := over(t, server, named("ann"), func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
+			response, err := send()
+			if strings.HasSuffix(r.URL.Path, wire.Acquire) {
+				stop()
+				return nil, errLostReply
+			}
+			return response, err
+		})
+		if _, err := agent.Do(t.Context(), leadership.Configure{Election: "gpu", Config: leadership.Config{Seats: 3}}); err != nil {
+			t.Fatal(err)
+		}
+		if l, err := agent.Campaign(ctx, "gpu"); !errors.Is(err, context.Canceled) || l != nil {
+			t.Errorf("Campaign returned %v", err)
+		}
+		granted := 0
+		for n := range 3 {
+			l, err := agent.Get(t.Context(), leadership.Election("gpu").Seat(n+1))
+			if err != nil || l.State == leadership.Held {
+				t.Errorf("%+v, %v; want it vacant", l, err)
+			}
+			granted += int(l.Token)
+		}
+		if granted != 1 {
+			t.Errorf("%d seats were granted, want 1", granted)
+		}
+	})
+}
+
 func TestGrantThatArrivesTooLateIsAnErrorAndIsReleased(t *testing.T) {
 	bubble(t, func(t *testing.T, server *clienttest.Server) {
 		late := client.Candidate{ID: "ann", LeaseDuration: time.Second, Rounds: 2}

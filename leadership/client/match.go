@@ -19,9 +19,8 @@ type expected struct {
 }
 
 func (x expected) match(l leadership.Lease) error {
-	of, _, _ := l.Election.SeatOf()
 	switch {
-	case x.seats && l.Seat > 0 && of == x.election:
+	case x.seats && l.Seat > 0 && l.Whole() == x.election:
 		x.election = l.Election
 		return x.match(l)
 	case l.Election != x.election:

@@ -135,8 +135,9 @@ type Filter interface {
 	Gate
 	// Visible reports whether the caller may see the election in an answer to the op.
 	Visible(ctx context.Context, op Op, e leadership.Election) bool
-	// Spans returns the names that Visible may be true of: no others are read.
-	Spans(ctx context.Context, op Op) []Span
+	// Covered returns the names, and patterns of names, that Visible may be true of: no others are
+	// read.
+	Covered(ctx context.Context, op Op) []leadership.Election
 }
 
 // Witness is a Gate that hears of each acquire that was answered with a lease.

@@ -1,7 +1,11 @@
 package instance
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"slices"
+	"sync"
 
 	"regent/leadership"
 	"regent/leadership/instance/internal/hub"
@@ -31,8 +35,44 @@ func (i *Instance) Leave(_ context.Context, r leadership.LeaveRequest) error {
 	return nil
 }
 
-// Members reads an election, from the cache if it can, with its members. Errors are those of Read.
+// Members reads an election, from the cache if it can, with its members, and those of its seats.
+// Errors are those of Read.
 func (i *Instance) Members(ctx context.Context, e leadership.Election) (leadership.Members, error) {
+	m, err := i.membersOf(ctx, e)
+	if err != nil || m.Seats == 0 {
+		return m, err
+	}
+	seats, errs := make([]leadership.Members, m.Seats), make([]error, m.Seats)
+	var all sync.WaitGroup
+	for n := range seats {
+		all.Go(func() { seats[n], errs[n] = i.membersOf(ctx, e.Seat(n+1)) })
+	}
+	all.Wait()
+	follow := m.Participation * float64(len(m.Members))
+	for n, seat := range seats {
+		switch {
+		case errors.Is(errs[n], leadership.NotFound): // it is not made yet
+			continue
+		case errs[n] != nil:
+			return leadership.Members{}, errs[n]
+		case seat.Status == leadership.MembersDiverged, seat.LeaderID != "" && m.Status == leadership.MembersNoLeader:
+			m.Status = seat.Status
+		}
+		follow += seat.Participation * float64(len(seat.Members))
+		for _, one := range seat.Members {
+			one.Seat = n + 1
+			m.Members = append(m.Members, one)
+		}
+	}
+	if len(m.Members) > 0 {
+		m.Participation = follow / float64(len(m.Members))
+	}
+	slices.SortFunc(m.Members, func(a, b leadership.Member) int { return cmp.Or(cmp.Compare(a.ID, b.ID), a.Seat-b.Seat) })
+	return m, nil
+}
+
+// membersOf is Members without those of seats.
+func (i *Instance) membersOf(ctx context.Context, e leadership.Election) (leadership.Members, error) {
 	reading, err := i.Read(ctx, leadership.ReadRequest{Election: e})
 	if err != nil {
 		return leadership.Members{}, err
@@ -41,7 +81,7 @@ func (i *Instance) Members(ctx context.Context, e leadership.Election) (leadersh
 	all, status := i.roll.members(l, reading.Age)
 	m := leadership.Members{
 		Election: e, LeaderID: l.LeaderID, Token: l.Token, Status: leadership.MembersHealthy, Participation: status.Participation,
-		Complete: i.roll.complete(), ReadOnly: status.ReadOnly, Journal: i.roll.journal(e), Members: all,
+		Complete: i.roll.complete(), ReadOnly: status.ReadOnly, Journal: i.roll.journal(e), Seats: l.Config.Seats, Members: all,
 	}
 	q := l.Config.Ballot.Quorum
 	if need := q.Needed(); need > 0 {

@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"regent/leadership"
 )
 
@@ -216,7 +218,7 @@ func TestAnOrderForAllSeatsHoldsOnceItIsAnswered(t *testing.T) {
 		if err != nil || x.Leads || len(x.Causes) == 0 || x.Causes[0].Code != leadership.ReasonHeld {
 			t.Errorf("why eve has no seat: %+v, %v", x, err)
 		}
-		if x, err = a.Explain(f.Context(), leadership.ExplainRequest{Election: "gpu", CandidateID: "ann"}); err != nil || !x.Leads || x.Election != one.Election {
+		if x, err = a.Explain(f.Context(), leadership.ExplainRequest{Election: "gpu", CandidateID: "ann"}); err != nil || !x.Leads || x.Election != "gpu" || x.Seat != one.Seat {
 			t.Errorf("why ann: %+v, %v", x, err)
 		}
 	})
@@ -275,6 +277,44 @@ func TestOneMoreSeatWakesThoseWhoWait(t *testing.T) {
 		f.seats(a, 2)
 		if g := <-waits; g.err != nil || g.at.Sub(began) > 2*time.Second {
 			t.Errorf("after %v: %+v, %v", g.at.Sub(began), g.Grant.Lease, g.err)
+		}
+	})
+}
+
+func TestMembersAreThoseOfAllSeats(t *testing.T) {
+	inFleet(t, func(f *fleet) {
+		a := f.start("a")
+		f.seats(a, 2)
+		status := func(want leadership.MembersStatus, all ...string) {
+			f.Helper()
+			m, err := a.Members(f.Context(), "gpu")
+			var got []string
+			for _, one := range m.Members {
+				got = append(got, fmt.Sprint(one.ID, " ", one.Role, " ", one.Seat))
+			}
+			if diff := cmp.Diff(all, got); diff != "" || err != nil || m.Status != want || m.Seats != 2 || m.Participation != 1 {
+				t.Errorf("%+v, %v; want status %s and\n%s", m, err, want, diff)
+			}
+		}
+		status(leadership.MembersNoLeader)
+		zoe := <-f.asks(a, "zoe", 0)
+		status(leadership.MembersHealthy, fmt.Sprint("zoe leader ", zoe.Seat))
+		ann := <-f.asks(a, "ann", 0)
+		bob := f.asks(a, "bob", time.Minute)
+		join := leadership.JoinRequest{Election: ann.Election, CandidateID: "fay", Role: leadership.RoleFollower, TTL: time.Minute, SeenToken: 1}
+		if _, err := a.Join(f.Context(), join); err != nil {
+			t.Fatal(err)
+		}
+		status(leadership.MembersHealthy, fmt.Sprint("ann leader ", ann.Seat), "bob candidate 0", fmt.Sprint("fay follower ", ann.Seat), fmt.Sprint("zoe leader ", zoe.Seat))
+		if _, err := a.Do(f.Context(), leadership.Release{LeaseRequest: lease(ann.Grant)}); err != nil {
+			t.Fatal(err)
+		}
+		if g := <-bob; g.Election != ann.Election {
+			t.Fatal(g)
+		}
+		m, err := a.Members(f.Context(), "gpu")
+		if err != nil || m.Status != leadership.MembersDiverged { // fay follows ann
+			t.Errorf("%+v, %v; want it diverged", m, err)
 		}
 	})
 }

@@ -11,11 +11,11 @@ import (
 )
 
 // acquireSeat asks for one seat of the whole after the other, until it is granted one. A key of the
-// candidate's own gets back the seat that an earlier call was granted, as far as that is known to
-// whoever says the order.
+// candidate's own gets back the seat that an earlier call was granted, as far as Seating.Order
+// knows of it.
 func (s *Service) acquireSeat(ctx context.Context, r leadership.AcquireRequest, whole rule.Snapshot) (leadership.Grant, error) {
-	if whole.Record.Standing.Untold > 0 { // whoever changed it has stopped before all seats were told
-		_ = s.tell(ctx, whole) // a grant is by the whole as it was read, whoever else has heard
+	if whole.Record.Standing.Untold > 0 { // the caller that changed it stopped before all seats were told
+		_ = s.tell(ctx, whole) // a grant is by the whole as it was read, even if some seats have not heard
 	}
 	if r.Key == nil {
 		r.Key = new(leadership.NewKey())
@@ -48,24 +48,13 @@ func (s *Service) acquireSeat(ctx context.Context, r leadership.AcquireRequest, 
 }
 
 // seats is Seating.Order by what the store says.
-func (s *Service) seats(ctx context.Context, whole leadership.Lease, by leadership.CandidateID) (own []leadership.Election, err error) {
+func (s *Service) seats(ctx context.Context, whole leadership.Lease, by leadership.CandidateID) ([]leadership.Election, error) {
 	leases, err := s.readSeats(ctx, whole.Election, whole.Config.Seats)
-	var free []leadership.Election
-	var first leadership.Lease
+	var known []leadership.Seat
 	for _, l := range leases {
-		switch {
-		case l.State == leadership.Held && l.LeaderID == by:
-			own = append(own, l.Election)
-		case l.State == leadership.Vacant && l.LockedFor == 0:
-			free = append(free, l.Election)
-		case first.Election == "" || l.ExpiresIn+l.LockedFor < first.ExpiresIn+first.LockedFor:
-			first = l
-		}
+		known = append(known, leadership.Seat{Election: l.Election, Leader: l.LeaderID, Left: l.ExpiresIn + l.LockedFor})
 	}
-	if own = append(own, free...); first.Election != "" {
-		own = append(own, first.Election)
-	}
-	return own, err
+	return leadership.OrderSeats(known, by), err
 }
 
 // readSeats reads the seats of an election that are not deleted, strongly.
@@ -124,7 +113,9 @@ func (s *Service) explainSeats(ctx context.Context, whole rule.Snapshot, x leade
 		return leadership.Explanation{}, err
 	}
 	if i := slices.IndexFunc(leases, func(l leadership.Lease) bool { return l.State == leadership.Held && l.LeaderID == x.CandidateID }); i >= 0 {
-		return s.Explain(ctx, leadership.ExplainRequest{Election: leases[i].Election, CandidateID: x.CandidateID})
+		x, err := s.Explain(ctx, leadership.ExplainRequest{Election: leases[i].Election, CandidateID: x.CandidateID})
+		x.Election, x.Seat = whole.Record.Election, leases[i].Seat
+		return x, err
 	}
 	held := leadership.Cause{Code: leadership.ReasonHeld}
 	for _, l := range leases {

@@ -1,13 +1,13 @@
 package telemetry
 
 import (
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
 	"regent/leadership"
-	"regent/leadership/instance"
 	"regent/leadership/rule"
 )
 
@@ -26,9 +26,12 @@ type elections struct {
 	held, vacant int
 	deep         [leadership.MaxDepth + 2]int // those with a leader, or vacant, at each depth
 
-	named   []instance.Span // what is shown by name; set before the first election is known
-	matched int             // those of them that have a leader, or are vacant
+	named   []leadership.Election // names and patterns: what is shown by name; set before the first election is known
+	matched int                   // those of them that have a leader, or are vacant
 	shown   map[leadership.Election]*standing
+
+	halts   []leadership.Override
+	haltsAt leadership.Revision // of the record that they were last read from
 }
 
 func newElections(size int) *elections {
@@ -52,6 +55,10 @@ func (es *elections) learn(snaps ...rule.Snapshot) {
 	for _, snap := range snaps {
 		es.clock.set(snap.Now)
 		if s := es.standing(snap.Record.Election, snap.Record.Revision); s != nil {
+			if r := snap.Record; r.Election == leadership.HaltsElection && r.Revision >= s.revision && r.Revision > es.haltsAt {
+				es.haltsAt = r.Revision
+				es.halt(r.Standing.Overrides.List(), snap.Now)
+			}
 			depth := es.depth(snap.Record.Policy.Delegation.Parent)
 			es.change(s, func() {
 				s.learn(snap)
@@ -90,7 +97,51 @@ func (es *elections) hear(events ...leadership.Event) {
 	defer es.mu.Unlock()
 	for _, e := range events {
 		if s := es.standing(e.Election, e.Revision); s != nil {
+			if e.Election == leadership.HaltsElection && e.Revision > s.revision {
+				es.hearHalt(e)
+			}
 			es.change(s, func() { s.hear(e) })
+		}
+	}
+}
+
+// hearHalt changes the halts as an event of theirs tells. Call with mu held.
+func (es *elections) hearHalt(e leadership.Event) {
+	d := e.ReadDetail()
+	all := slices.DeleteFunc(slices.Clone(es.halts), func(o leadership.Override) bool { return o.Elections == d.Elections })
+	if e.Type == leadership.EventHalted {
+		all = append(all, leadership.Override{Elections: d.Elections, Since: e.At, Until: d.Until})
+	}
+	es.halt(all, e.At)
+}
+
+// halt tells all elections of the halts, which are known as of the instant. Call with mu held.
+func (es *elections) halt(all []leadership.Override, at time.Time) {
+	es.halts = all
+	for _, s := range es.known.Values() {
+		s.orders.halt(s.election, all, at)
+		if s.notable(at) {
+			es.eyed[s] = struct{}{}
+		}
+	}
+}
+
+// relate tells a seat of the orders of the election that has it, and that of its seats: how many
+// are led, and since when one of them is not. Call with mu held.
+func (es *elections) relate(s *standing) {
+	of, n, _ := s.election.SeatOf()
+	if whole, ok := es.known.Peek(of); ok && whole.seats >= n {
+		s.above = &whole.orders
+	}
+	s.led, s.freed = 0, es.clock.now()
+	for i := range s.seats {
+		switch seat, ok := es.known.Peek(s.election.Seat(i + 1)); {
+		case ok && seat.state == held:
+			s.led++
+		case !ok:
+			s.freed = time.Time{}
+		case seat.endedAt.Before(s.freed):
+			s.freed = seat.endedAt
 		}
 	}
 }
@@ -184,6 +235,7 @@ func (es *elections) count() counts {
 		if !s.notable(now) {
 			delete(es.eyed, s)
 		}
+		es.relate(s)
 		for i, stop := range stops {
 			if since, ok := stop(s, now); ok {
 				c.stopped[i].add(s.election, now.Sub(since))
@@ -215,6 +267,7 @@ func (es *elections) standing(e leadership.Election, r leadership.Revision) *sta
 	s, ok := es.known.Get(e)
 	if !ok {
 		s = &standing{election: e, named: es.names(e)}
+		s.orders.halt(e, es.halts, es.clock.now())
 		es.known.Add(e, s)
 	}
 	return s

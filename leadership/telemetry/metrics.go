@@ -133,11 +133,16 @@ const (
 // sure counts the elections after it has read, from the store, those that seem to have stood still
 // for the longest time: this instance may have missed the event of a grant, or of an order,
 // elsewhere, and would raise an alarm for ever. It costs one read per collection and reason while
-// an election stands still. If the store does not answer, the known state counts.
+// an election stands still, and one of the halts. If the store does not answer, the known state
+// counts.
 func (m *Metrics) sure(ctx context.Context) counts {
 	ctx, cancel := context.WithTimeout(ctx, lookFor)
 	defer cancel()
 	c, s := m.elections.count(), m.measured.Load()
+	if s != nil && slices.ContainsFunc(c.stopped[:], func(one stopped) bool { return one.longest >= doubtful }) {
+		_, _ = s.Get(ctx, leadership.HaltsElection)
+		c = m.elections.count()
+	}
 	for i := range stops {
 		for range maxLooks {
 			worst := c.stopped[i]

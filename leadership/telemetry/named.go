@@ -12,17 +12,18 @@ import (
 	"regent/leadership/instance"
 )
 
-// maxNamed is how many elections are shown by name at most, because each costs four series.
+// maxNamed is how many elections are shown by name at most, because each costs four series, and one
+// with seats five.
 const maxNamed = 200
 
-// ByName shows the elections of the spans by their names, the first ones that are known: whether
-// each is led, its token, how long that has been so, and how many candidates wait here. The series
-// of an election end when it is deleted. A collection reads nothing: Follow does. Call it once,
-// before the store is used.
-func (m *Metrics) ByName(spans []instance.Span) error {
-	m.elections.named = spans
+// ByName shows the elections of those names and patterns by their names, the first ones that are
+// known: whether each is led, its token, how long that has been so, how many candidates wait here,
+// and how many of its seats are free. The series of an election end when it is deleted. A
+// collection reads nothing: Follow does. Call it once, before the store is used.
+func (m *Metrics) ByName(all []leadership.Election) error {
+	m.elections.named = all
 	b := newBuilder(m.meter)
-	led, token, waiting, omitted := b.gauge(nameLed), b.gauge(nameToken), b.gauge(nameInLine), b.gauge(nameOmitted)
+	led, token, waiting, free, omitted := b.gauge(nameLed), b.gauge(nameToken), b.gauge(nameInLine), b.gauge(nameFree), b.gauge(nameOmitted)
 	age := b.age(nameChanged)
 	b.callback(func(_ context.Context, o metric.Observer) error {
 		shown, more := m.elections.byName()
@@ -31,13 +32,16 @@ func (m *Metrics) ByName(spans []instance.Span) error {
 			o.ObserveInt64(led, s.led, of)
 			o.ObserveInt64(token, int64(s.token), of)
 			o.ObserveInt64(waiting, int64(s.waiting), of)
+			if s.seats > 0 {
+				o.ObserveInt64(free, int64(s.seats)-s.led, of)
+			}
 			if s.known {
 				o.ObserveFloat64(age, s.age.Seconds(), of)
 			}
 		}
 		o.ObserveInt64(omitted, int64(more))
 		return nil
-	}, led, token, waiting, omitted, age)
+	}, led, token, waiting, free, omitted, age)
 	return errors.Join(b.failed...)
 }
 
@@ -45,6 +49,7 @@ func (m *Metrics) ByName(spans []instance.Span) error {
 type byName struct {
 	election leadership.Election
 	led      int64
+	seats    int // that it has
 	token    leadership.Token
 	waiting  int
 	age      time.Duration
@@ -59,10 +64,14 @@ func (es *elections) byName() (shown []byName, more int) {
 	now := es.clock.now()
 	for e, s := range es.shown {
 		es.known.Get(e)
-		one := byName{election: e, token: s.token, waiting: s.waiting}
+		one := byName{election: e, token: s.token, waiting: s.waiting, seats: s.seats}
 		since := s.endedAt
 		if s.state == held {
 			one.led, since = 1, s.grants[0]
+		}
+		if s.seats > 0 {
+			es.relate(s)
+			one.led, since = int64(min(s.led, s.seats)), time.Time{}
 		}
 		one.age, one.known = max(now.Sub(since), 0), !since.IsZero()
 		shown = append(shown, one)
@@ -72,7 +81,7 @@ func (es *elections) byName() (shown []byName, more int) {
 
 // names reports whether an election is one of those to be shown by name.
 func (es *elections) names(e leadership.Election) bool {
-	return slices.ContainsFunc(es.named, func(s instance.Span) bool { return s.Covers(e) })
+	return slices.ContainsFunc(es.named, func(p leadership.Election) bool { return p.Covers(e) })
 }
 
 // show begins or ends the series of an election that has changed. Call with mu held.
@@ -104,8 +113,8 @@ type Source interface {
 const pauseNamed = 5 * time.Second
 
 // Follow keeps what is shown by name up to date until ctx ends: it reads those elections once, up
-// to a page for each span, and then hears the events of all. With a bus that costs one read of the
-// history a minute, and none while there is no news.
+// to a page for each pattern, and then hears the events of all. With a bus that costs one read of
+// the history a minute, and none while there is no news.
 func (m *Metrics) Follow(ctx context.Context, of Source) {
 	if m.idle || len(m.elections.named) == 0 {
 		return
@@ -125,8 +134,8 @@ func (m *Metrics) follow(ctx context.Context, of Source) error {
 		return err
 	}
 	defer feed.Close()
-	for _, span := range m.elections.named {
-		if err := m.meet(ctx, of, span); err != nil {
+	for _, e := range m.elections.named {
+		if err := m.meet(ctx, of, e); err != nil {
 			return err
 		}
 	}
@@ -141,12 +150,12 @@ func (m *Metrics) follow(ctx context.Context, of Source) error {
 	}
 }
 
-// meet reads the elections of a span that exist already. Await also has the end of a lease recorded
-// that was granted before this instance began.
-func (m *Metrics) meet(ctx context.Context, of Source, span instance.Span) error {
-	names := []leadership.Election{leadership.Election(span.Name)}
-	if span.Open {
-		page, err := of.List(ctx, leadership.ListRequest{Prefix: span.Name, Limit: leadership.MaxPageSize})
+// meet reads the elections of a name or pattern that exist already. Await also has the end of a
+// lease recorded that was granted before this instance began.
+func (m *Metrics) meet(ctx context.Context, of Source, e leadership.Election) error {
+	names := []leadership.Election{e}
+	if begin, pattern := e.Pattern(); pattern {
+		page, err := of.List(ctx, leadership.ListRequest{Prefix: begin, Limit: leadership.MaxPageSize})
 		if err != nil {
 			return err
 		}
@@ -157,9 +166,13 @@ func (m *Metrics) meet(ctx context.Context, of Source, span instance.Span) error
 			}
 		}
 	}
-	for _, e := range names {
-		if _, _, err := of.Await(ctx, leadership.ReadRequest{Election: e}, 0); err != nil && !errors.Is(err, leadership.NotFound) {
+	for i := 0; i < len(names); i++ {
+		reading, _, err := of.Await(ctx, leadership.ReadRequest{Election: names[i]}, 0)
+		if err != nil && !errors.Is(err, leadership.NotFound) {
 			return err
+		}
+		for n := range reading.Config.Seats { // so that it is known which are led
+			names = append(names, names[i].Seat(n+1))
 		}
 	}
 	return nil

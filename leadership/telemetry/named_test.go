@@ -10,16 +10,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"regent/leadership"
-	"regent/leadership/instance"
 	"regent/leadership/service"
 	"regent/leadership/telemetry/telemetrytest"
 	"regent/store/memory"
 )
 
 // byName has the fixture show elections by name.
-func byName(w *telemetrytest.Fixture, spans ...instance.Span) {
+func byName(w *telemetrytest.Fixture, all ...leadership.Election) {
 	w.Helper()
-	if err := w.Metrics.ByName(spans); err != nil {
+	if err := w.Metrics.ByName(all); err != nil {
 		w.Fatal(err)
 	}
 }
@@ -47,7 +46,7 @@ func deleteElection(w *telemetrytest.Fixture, e leadership.Election) {
 
 func TestElectionsThatMatchAreShownByNameUntilTheyAreDeleted(t *testing.T) {
 	story(t, func(w *telemetrytest.Fixture) {
-		byName(w, instance.Span{Name: "deploy.", Open: true}, instance.Span{Name: "nightly"})
+		byName(w, "deploy.*", "nightly")
 		ann := w.Lead("deploy.eu", "ann")
 		w.Lead("deployed", "ann")
 		go w.Acquire("deploy.eu", "bob", time.Minute)
@@ -77,7 +76,7 @@ func TestElectionsThatMatchAreShownByNameUntilTheyAreDeleted(t *testing.T) {
 
 func TestTwoHundredElectionsAreShownByNameAndTheOthersCounted(t *testing.T) {
 	story(t, func(w *telemetrytest.Fixture) {
-		byName(w, instance.Span{Open: true})
+		byName(w, "*")
 		for n := range 202 {
 			w.Lead(leadership.Election(fmt.Sprint("e-", n)), "ann")
 		}
@@ -101,6 +100,31 @@ func TestTwoHundredElectionsAreShownByNameAndTheOthersCounted(t *testing.T) {
 	})
 }
 
+func TestOfAnElectionWithSeatsTheFreeOnesAreShown(t *testing.T) {
+	story(t, func(w *telemetrytest.Fixture) {
+		byName(w, "gpu")
+		seats := leadership.Configure{Election: "gpu", Config: leadership.Config{Seats: 2}}
+		if _, err := w.Service.Do(w.Context(), seats); err != nil {
+			t.Fatal(err)
+		}
+		w.Lead("gpu", "ann")
+		wantNamed(w, "ann leads", map[string]float64{
+			"led{election=gpu}": 1, "seats.free{election=gpu}": 1, "token{election=gpu}": 0, "waiting{election=gpu}": 0, "omitted": 0,
+		})
+		w.Lead("gpu", "bob")
+		go w.Acquire("gpu", "cy", time.Minute)
+		w.Settle(25 * time.Second)
+		values(w, "all seats are led", w.Read(), map[string]float64{
+			"regent.election.seats.free{election=gpu}": 0, "regent.election.waiting{election=gpu}": 1, "regent.elections.leaderless": 0,
+		})
+		order(w, "gpu", leadership.Order{Kind: leadership.OrderPause, For: 10 * time.Minute})
+		w.Settle(35 * time.Second)
+		values(w, "paused, with free seats", w.Read(), map[string]float64{
+			"regent.election.seats.free{election=gpu}": 2, "regent.elections.paused": 1, "regent.elections.leaderless": 0,
+		})
+	})
+}
+
 // An instance that begins knows what is there already, and hears what others change.
 func TestElectionsOfOtherInstancesAreShownByName(t *testing.T) {
 	t.Parallel()
@@ -115,7 +139,7 @@ func TestElectionsOfOtherInstancesAreShownByName(t *testing.T) {
 		}
 		lead("jobs.a") // by a leader that is gone, with its instance
 		w := telemetrytest.Beside(t, store.Open())
-		byName(w, instance.Span{Name: "jobs.", Open: true}, instance.Span{Name: "once"})
+		byName(w, "jobs.*", "once")
 		go w.Metrics.Follow(t.Context(), w.Service)
 		w.Settle(10 * time.Second)
 		wantNamed(w, "at the start", map[string]float64{

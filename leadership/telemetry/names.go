@@ -103,6 +103,7 @@ const (
 	nameToken        = "regent.election.token"
 	nameChanged      = "regent.election.changed.age"
 	nameInLine       = "regent.election.waiting"
+	nameFree         = "regent.election.seats.free"
 	nameOmitted      = "regent.election.omitted"
 )
 
@@ -221,8 +222,8 @@ func elected() []Metric {
 	}, {
 		Name: nameLeaderless, Kind: Gauge, Unit: "s",
 		Description: "The longest time that a wanted election has been without a leader: one for which a candidate waits here, or whose " +
-			"last lease ran out and was not followed by another. Paused elections, and those that are not granted without an approval, " +
-			"are not among them. 0: there is none.",
+			"last lease ran out and was not followed by another. Paused and halted elections, those that are not granted without an approval, " +
+			"and those that have seats, unless one of these has no leader, are not among them. 0: there is none.",
 	}, {
 		Name: nameFlapping, Kind: Gauge, Unit: "{election}",
 		Description: "Elections with more than 5 grants within the last 10 minutes.",
@@ -231,10 +232,10 @@ func elected() []Metric {
 		Description: "The most grants that one election has had within the last hour; 6 stands for all from 6 on. 0: none has had more than one.",
 	}, {
 		Name: namePaused, Kind: Gauge, Unit: "{election}",
-		Description: "Elections that operators have paused, as far as this instance knows.",
+		Description: "Elections that operators have paused or halted, as far as this instance knows.",
 	}, {
 		Name: namePausedAge, Kind: Gauge, Unit: "s",
-		Description: "The longest time that one of them has been paused. 0: there is none.",
+		Description: "The longest time that one of them has been so. 0: there is none.",
 	}, {
 		Name: nameApprovals, Kind: Gauge, Unit: "{election}",
 		Description: "Elections whose leader has asked for an approval, or whose last term ended for want of one, and that have not got it, as far as this instance knows.",
@@ -256,9 +257,10 @@ func named() []Metric {
 		return Metric{Name: name, Kind: Gauge, Unit: unit, Labels: []Label{{Key: "election"}}, Description: what + " Only elections of --metrics-elections."}
 	}
 	return []Metric{
-		gauge(nameLed, "{leader}", "1 while the election has a leader, as far as this instance knows; else 0."),
+		gauge(nameLed, "{leader}", "1 while the election has a leader, as far as this instance knows; else 0. Of one with seats, how many of them have."),
 		gauge(nameToken, "{token}", "The fencing token of the leader or, without one, of the last one, as far as this instance knows. Take the largest."),
 		gauge(nameChanged, "s", "How long the election has had its leader or, without one, has been vacant. Take the smallest."),
+		gauge(nameFree, "{seat}", "Seats of the election that have no leader, as far as this instance knows. Take the smallest."),
 		gauge(nameInLine, "{candidate}", "Candidates that wait for the election at this instance. Sum over instances."),
 		{
 			Name: nameOmitted, Kind: Gauge, Unit: "{election}",

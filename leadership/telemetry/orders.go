@@ -1,13 +1,15 @@
 package telemetry
 
 import (
+	"slices"
 	"time"
 
 	"regent/leadership"
 	"regent/leadership/rule"
 )
 
-// orders is what keeps an election waiting for its operators: a pause, or an approval that is due.
+// orders is what keeps an election waiting for its operators: a pause, a halt, or an approval that
+// is due.
 type orders struct {
 	read leadership.Revision // of the record that they were last read from
 
@@ -15,25 +17,33 @@ type orders struct {
 	pausedAt time.Time             // since when there has been one without a gap
 	until    time.Time             // its end, also if that is past
 
+	haltedAt    time.Time // since when a halt has been on the election
+	haltedUntil time.Time // its end, so
+
 	asked    time.Time // since when an approval has been waited for; zero if none is
 	awaited  bool      // no lease is granted without it
 	approved time.Time // when the last such wait was over
 }
 
 // paused reports whether no candidate is granted, by an operator's order.
-func (o *orders) paused(now time.Time) bool { return now.Before(o.until) }
+func (o *orders) paused(now time.Time) bool { return now.Before(latest(o.until, o.haltedUntil)) }
 
-// barred reports whether no candidate is granted until an operator, or the end of a pause, allows
-// it.
+// since is since when that is so.
+func (o *orders) since(now time.Time) time.Time {
+	if now.Before(o.haltedUntil) && (!now.Before(o.until) || o.haltedAt.Before(o.pausedAt)) {
+		return o.haltedAt
+	}
+	return o.pausedAt
+}
+
+// barred reports whether no candidate is granted until an operator, or the end of a pause or a
+// halt, allows it.
 func (o *orders) barred(now time.Time) bool { return o.awaited || o.paused(now) }
 
 // freed returns when the election was last barred; zero if it never was. Call it only if it is not.
-func (o *orders) freed() time.Time {
-	if o.until.After(o.approved) {
-		return o.until
-	}
-	return o.approved
-}
+func (o *orders) freed() time.Time { return latest(o.until, o.haltedUntil, o.approved) }
+
+func latest(all ...time.Time) time.Time { return slices.MaxFunc(all, time.Time.Compare) }
 
 // learn reads the orders from a record, once for each revision.
 func (o *orders) learn(snap rule.Snapshot) {
@@ -99,7 +109,7 @@ func (o *orders) hear(e leadership.Event) {
 
 // stop notes a pause.
 func (o *orders) stop(id leadership.OverrideID, since, until time.Time) {
-	if !o.paused(since) {
+	if !since.Before(o.until) {
 		o.pausedAt = since
 	}
 	o.pause, o.until = id, until
@@ -107,8 +117,27 @@ func (o *orders) stop(id leadership.OverrideID, since, until time.Time) {
 
 // resume notes that there is no pause.
 func (o *orders) resume(at time.Time) {
-	if o.paused(at) {
+	if at.Before(o.until) {
 		o.until = at
+	}
+}
+
+// halt notes which of the halts is on the election, as of the instant: the one that ends last.
+func (o *orders) halt(e leadership.Election, all []leadership.Override, at time.Time) {
+	var last leadership.Override
+	for _, one := range all {
+		if one.Elections.Covers(e) && one.Until.After(last.Until) {
+			last = one
+		}
+	}
+	switch {
+	case at.Before(last.Until):
+		if !last.Since.Before(o.haltedUntil) {
+			o.haltedAt = last.Since
+		}
+		o.haltedUntil = last.Until
+	case at.Before(o.haltedUntil):
+		o.haltedUntil = at
 	}
 }
 

@@ -120,6 +120,26 @@ func TestAPauseIsShownUntilItEndsAndIsNoLackOfALeader(t *testing.T) {
 	})
 }
 
+func TestAHaltIsShownAsAPauseAndIsNoLackOfALeader(t *testing.T) {
+	story(t, func(w *telemetrytest.Fixture) {
+		w.Lead("jobs.a", "ann")
+		w.Lead("other", "ann")
+		order(w, "jobs.*", leadership.Order{Kind: leadership.OrderHalt, For: 10 * time.Minute})
+		w.Settle(time.Minute)
+		values(w, "in the halt", w.Read(), map[string]float64{
+			"regent.elections.paused": 1, "regent.elections.paused.age": 60, "regent.elections.leaderless": 30, // other
+		})
+		w.Lead("other", "bob")
+		order(w, "*", leadership.Order{Kind: leadership.OrderHalt, For: time.Hour})
+		order(w, "*", leadership.Order{Kind: leadership.OrderUnhalt})
+		w.Settle(5 * time.Second)
+		values(w, "all others are halted no more", w.Read(), map[string]float64{"regent.elections.paused": 1, "regent.elections.leaderless": 0})
+		order(w, "jobs.*", leadership.Order{Kind: leadership.OrderUnhalt})
+		w.Settle(15 * time.Second)
+		values(w, "lifted", w.Read(), map[string]float64{"regent.elections.paused": 0, "regent.elections.leaderless": 15})
+	})
+}
+
 func TestAnApprovalIsWaitedForFromTheQuestionUntilItIsGiven(t *testing.T) {
 	story(t, func(w *telemetrytest.Fixture) {
 		limit(w, "jobs", leadership.TermPolicy{Approval: leadership.ApprovalPolicy{Every: time.Minute, Need: 2}})

@@ -46,6 +46,11 @@ type standing struct {
 	depth int // levels below an election that was not delegated, as far as that is known
 
 	orders orders
+	above  *orders // of the election of which it is a seat; nil if it is none, or that is not known
+
+	seats int       // that it has
+	led   int       // of these, so many have a leader; see relate
+	freed time.Time // since when one has none
 
 	waiting int       // candidates
 	since   time.Time // when the first of them came
@@ -63,6 +68,7 @@ func (s *standing) learn(snap rule.Snapshot) {
 	}
 	s.grant(r.Token, granted(r))
 	s.orders.learn(snap)
+	s.seats = r.Policy.Seats
 	switch {
 	case r.Deleted:
 		s.state = deleted
@@ -167,9 +173,15 @@ func (s *standing) wanted(now time.Time) bool {
 // leaderless returns since when the election has been wanted and without a leader though it may
 // have one.
 func (s *standing) leaderless(now time.Time) (since time.Time, ok bool) {
-	end := s.endedAt
+	end, freed := s.endedAt, s.orders.freed()
+	if s.seats > 0 {
+		end = s.freed
+	}
+	if s.above != nil {
+		freed = latest(freed, s.above.freed())
+	}
 	switch {
-	case s.orders.barred(now):
+	case s.orders.barred(now), s.above != nil && s.above.barred(now), s.seats > 0 && s.led >= s.seats:
 		return time.Time{}, false
 	case s.state == vacant:
 	case s.state == held && !s.leaseEnd.IsZero() && now.After(s.leaseEnd): // it is not known whether it was renewed
@@ -177,9 +189,7 @@ func (s *standing) leaderless(now time.Time) (since time.Time, ok bool) {
 	default:
 		return time.Time{}, false
 	}
-	if freed := s.orders.freed(); end.Before(freed) {
-		end = freed
-	}
+	end = latest(end, freed)
 	switch {
 	case s.state == vacant && ranOut(s.ended):
 		return end, true
@@ -206,7 +216,7 @@ func (s *standing) lately(now time.Time) (n int) {
 
 // paused returns since when no candidate has been granted, by an operator's order.
 func (s *standing) paused(now time.Time) (since time.Time, ok bool) {
-	return s.orders.pausedAt, s.state != deleted && s.orders.paused(now)
+	return s.orders.since(now), s.state != deleted && s.orders.paused(now)
 }
 
 // unapproved returns since when an approval has been waited for.

@@ -84,10 +84,7 @@ func NewLease(l leadership.Lease) Lease {
 		w.ExpiresInMs, w.RenewInMs = &rest[0], &rest[1]
 	}
 	w.Succession, w.Via = newSuccession(l.Succession), newVia(l.Parent.Peer, l.Parent.Election, l.Parent.Token)
-	if l.Seat > 0 {
-		w.Seat = l.Seat
-		w.Of, _, _ = l.Election.SeatOf()
-	}
+	w.Seat, w.Of = l.Seat, l.Whole()
 	if l.NotServing {
 		w.Serving = new(false)
 	}

@@ -44,6 +44,7 @@ type Left struct {
 // Member is one member of an election.
 type Member struct {
 	ID                 leadership.CandidateID `json:"id"`
+	Seat               int                    `json:"seat,omitzero"` // of which it is a member; left out of one of the election itself
 	Role               leadership.Role        `json:"role"`
 	Term               leadership.Token       `json:"term,omitzero"` // the token that it follows, as far as it has said
 	LastHeartbeatAgoMs int64                  `json:"lastHeartbeatAgoMs"`
@@ -55,7 +56,7 @@ type Member struct {
 
 // NewMember writes a member.
 func NewMember(m leadership.Member) Member {
-	w := Member{ID: m.ID, Role: m.Role, Term: m.SeenToken, LastHeartbeatAgoMs: millisUp(m.HeardAgo), Position: optional(m.Position), Note: m.Note}
+	w := Member{ID: m.ID, Seat: m.Seat, Role: m.Role, Term: m.SeenToken, LastHeartbeatAgoMs: millisUp(m.HeardAgo), Position: optional(m.Position), Note: m.Note}
 	if m.Applied > 0 || m.Lag > 0 {
 		w.Applied, w.Lag = &m.Applied, &m.Lag
 	}
@@ -64,7 +65,7 @@ func NewMember(m leadership.Member) Member {
 
 // Leadership reads a member.
 func (w Member) Leadership() leadership.Member {
-	return leadership.Member{ID: w.ID, Role: w.Role, SeenToken: w.Term, HeardAgo: fromMillis(w.LastHeartbeatAgoMs), Position: given(w.Position), Note: w.Note, Applied: given(w.Applied), Lag: given(w.Lag)}
+	return leadership.Member{ID: w.ID, Seat: w.Seat, Role: w.Role, SeenToken: w.Term, HeardAgo: fromMillis(w.LastHeartbeatAgoMs), Position: given(w.Position), Note: w.Note, Applied: given(w.Applied), Lag: given(w.Lag)}
 }
 
 // Members is an election as a cluster: the reply to a read of its members.
@@ -79,6 +80,7 @@ type Members struct {
 	ReadOnly      bool                     `json:"readOnly,omitzero"`
 	Quorum        *leadership.QuorumStatus `json:"quorum,omitzero"`
 	JournalIndex  leadership.Index         `json:"journalIndex,omitzero"` // of the journal's last entry, as far as the instance knows
+	Seats         int                      `json:"seats,omitzero"`        // that the election has: the nodes are those of all
 	Nodes         []Member                 `json:"nodes"`
 }
 
@@ -86,7 +88,7 @@ type Members struct {
 func NewMembers(m leadership.Members) Members {
 	w := Members{
 		Election: m.Election, ClusterSize: len(m.Members), Leader: m.LeaderID, Term: m.Token, Status: m.Status,
-		Participation: m.Participation, Complete: m.Complete, ReadOnly: m.ReadOnly, JournalIndex: m.Journal, Quorum: m.Quorum,
+		Participation: m.Participation, Complete: m.Complete, ReadOnly: m.ReadOnly, JournalIndex: m.Journal, Quorum: m.Quorum, Seats: m.Seats,
 	}
 	for _, one := range m.Members {
 		w.Nodes = append(w.Nodes, NewMember(one))
@@ -98,7 +100,7 @@ func NewMembers(m leadership.Members) Members {
 func (w Members) Leadership() leadership.Members {
 	m := leadership.Members{
 		Election: w.Election, LeaderID: w.Leader, Token: w.Term, Status: w.Status,
-		Participation: w.Participation, Complete: w.Complete, ReadOnly: w.ReadOnly, Journal: w.JournalIndex, Quorum: w.Quorum,
+		Participation: w.Participation, Complete: w.Complete, ReadOnly: w.ReadOnly, Journal: w.JournalIndex, Quorum: w.Quorum, Seats: w.Seats,
 	}
 	for _, one := range w.Nodes {
 		m.Members = append(m.Members, one.Leadership())

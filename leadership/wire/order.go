@@ -156,13 +156,14 @@ type Explanation struct {
 	Election    leadership.Election    `json:"election"`
 	CandidateID leadership.CandidateID `json:"candidateId"`
 	Leads       bool                   `json:"leads"`
+	Seat        int                    `json:"seat,omitzero"` // at which it leads
 	Reasons     []Cause                `json:"reasons"`
 	ReadAt      time.Time              `json:"readAt,omitzero"`
 }
 
 // NewExplanation writes an explanation.
 func NewExplanation(x leadership.Explanation) Explanation {
-	w := Explanation{Election: x.Election, CandidateID: x.CandidateID, Leads: x.Leads, Reasons: []Cause{}, ReadAt: x.ReadAt.UTC()}
+	w := Explanation{Election: x.Election, CandidateID: x.CandidateID, Leads: x.Leads, Seat: x.Seat, Reasons: []Cause{}, ReadAt: x.ReadAt.UTC()}
 	for _, c := range x.Causes {
 		w.Reasons = append(w.Reasons, newCause(c))
 	}
@@ -171,7 +172,7 @@ func NewExplanation(x leadership.Explanation) Explanation {
 
 // Leadership reads an explanation.
 func (w Explanation) Leadership() leadership.Explanation {
-	x := leadership.Explanation{Election: w.Election, CandidateID: w.CandidateID, Leads: w.Leads, ReadAt: w.ReadAt}
+	x := leadership.Explanation{Election: w.Election, CandidateID: w.CandidateID, Leads: w.Leads, Seat: w.Seat, ReadAt: w.ReadAt}
 	for _, c := range w.Reasons {
 		x.Causes = append(x.Causes, c.leadership())
 	}

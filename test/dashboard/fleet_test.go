@@ -63,6 +63,28 @@ func TestTheFleetShowsWhatNeedsAPersonFirst(t *testing.T) {
 	p.shot("fleet-search")
 }
 
+func TestHaltsThatStandAreShown(t *testing.T) {
+	p, s := newTab(t), newSite(t, "")
+	s.lead("jobs.a", "ann")
+	s.lead("jobs.b", "bob")
+	s.post("jobs.b:release", as("bob", 1, ""))
+	s.lead("other", "ann")
+	s.post("jobs.*:halt", `{"for":"1h","reason":"the queue is poisoned","actor":"olga"}`)
+	p.open(s.url)
+	p.says("[aria-label=Halts]", "All elections of jobs.* are halted until")
+	p.says("[aria-label=Halts]", "olga: the queue is poisoned")
+	p.says("[data-name='jobs.a'] .state", "Leads, halted")
+	p.says("[data-name='jobs.b'] .state", "Halted, no leader")
+	p.says("[data-name=other] .state", "Leads")
+	s.post("jobs.*:unhalt", `{"reason":"drained","actor":"olga"}`)
+	p.says("[data-name='jobs.b'] .state", "No leader")
+	p.until("document.querySelector('[aria-label=Halts]').children.length == 0")
+	s.post("jobs.b*:halt", `{"for":"1h","reason":"it is poisoned","actor":"olga"}`)
+	p.says("[aria-label=Halts]", "All elections of jobs.b* are halted until")
+	p.open(s.url + "/ui/elections/jobs.b")
+	p.says(".ends", "by a halt of all of jobs.b* (olga: it is poisoned)")
+}
+
 func TestTheFleetSaysThatANewEpochIsAskedFor(t *testing.T) {
 	p, s := newTab(t), newSite(t, "")
 	s.call("PUT", "deploy", `{"policy":{"approval":{"every":"10h"}}}`)

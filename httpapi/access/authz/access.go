@@ -42,16 +42,13 @@ type allowance struct {
 
 // grant gives each of the roles over each of the elections to each of the principals.
 type grant struct {
-	Principals []string    `yaml:"principals"`
-	Roles      []wire.Role `yaml:"roles"`
-	Elections  []pattern   `yaml:"elections"`
-	Candidates []pattern   `yaml:"candidates"`
+	Principals []string                 `yaml:"principals"`
+	Roles      []wire.Role              `yaml:"roles"`
+	Elections  []leadership.Election    `yaml:"elections"`  // or patterns
+	Candidates []leadership.CandidateID `yaml:"candidates"` // so
 	// MaxLease is the longest lease that the principals may ask for by this grant; 0 for no limit.
 	MaxLease time.Duration `yaml:"maxLeaseDuration"`
 }
-
-// pattern is a name, or a prefix and a star.
-type pattern string
 
 // anyCaller matches every authenticated caller.
 const anyCaller = "*"
@@ -147,7 +144,7 @@ func (g grant) validate() error {
 	if err := g.validateMaxLease(); err != nil {
 		return err
 	}
-	return errors.Join(validateAll(g.Elections, validElection), validateAll(g.Candidates, validCandidate))
+	return errors.Join(validateAll(g.Elections, leadership.Election.ValidatePattern), validateAll(g.Candidates, validCandidate))
 }
 
 func (g grant) validateMaxLease() error {
@@ -189,37 +186,21 @@ func validatePrincipals(all []string) error {
 	return nil
 }
 
-func validateAll(patterns []pattern, valid func(name string, open bool) error) error {
+func validateAll[T ~string](patterns []T, valid func(T) error) error {
 	for _, p := range patterns {
-		name, open := strings.CutSuffix(string(p), "*")
-		if open && name == "" {
-			continue
-		}
-		if err := valid(name, open); err != nil {
+		if err := valid(p); err != nil {
 			return fmt.Errorf("%q: %w", p, err)
 		}
 	}
 	return nil
 }
 
-func validElection(name string, open bool) error {
-	return instance.Span{Name: name, Open: open}.Validate()
-}
-
-func validCandidate(name string, _ bool) error { return leadership.CandidateID(name).Validate() }
-
-// matches reports whether the pattern covers the name.
-func (p pattern) matches(name string) bool {
-	if prefix, open := strings.CutSuffix(string(p), "*"); open {
-		return strings.HasPrefix(name, prefix)
+// validCandidate accepts a "*" alone, too, and short patterns: they are of a grant, and no ban.
+func validCandidate(id leadership.CandidateID) error {
+	if id == "*" {
+		return nil
 	}
-	return name == string(p)
-}
-
-// covers reports whether the pattern covers every name that begins with the prefix.
-func (p pattern) covers(prefix string) bool {
-	own, open := strings.CutSuffix(string(p), "*")
-	return open && strings.HasPrefix(prefix, own)
+	return leadership.CandidateID(strings.TrimSuffix(string(id), "*")).Validate()
 }
 
 // allows reports whether a grant lets the principal make the call.
@@ -262,17 +243,14 @@ func (g grant) isFor(who authn.Principal) bool {
 	return slices.Contains(g.Principals, who.String()) || slices.Contains(g.Principals, who.Pinned()) || slices.Contains(g.Principals, anyCaller)
 }
 
-// spans returns the names of elections that the principal's grants for the call cover.
-func (p *Access) spans(who authn.Principal, op instance.Op) []instance.Span {
-	var all []instance.Span
+// covered returns the names and patterns of elections that the principal's grants for the call
+// cover.
+func (p *Access) covered(who authn.Principal, op instance.Op) (all []leadership.Election) {
 	for _, g := range p.grants {
 		if !g.isFor(who) || !slices.ContainsFunc(g.Roles, op.Allows) {
 			continue
 		}
-		for _, e := range g.Elections {
-			name, open := strings.CutSuffix(string(e), "*")
-			all = append(all, instance.Span{Name: name, Open: open})
-		}
+		all = append(all, g.Elections...)
 	}
 	return all
 }
@@ -284,11 +262,11 @@ func (g grant) over(op instance.Op) bool {
 	case op.Scope == wire.ScopeService:
 		return true
 	case op.Scope == wire.ScopePrefix:
-		return slices.ContainsFunc(g.Elections, func(p pattern) bool { return p.covers(op.Prefix) })
+		op.Election = leadership.Election(op.Prefix + "*")
 	case op.Scope == wire.ScopeVisible && op.Election == "":
 		return len(g.Elections) > 0
 	}
-	return slices.ContainsFunc(g.Elections, func(p pattern) bool { return p.matches(string(op.Election)) })
+	return slices.ContainsFunc(g.Elections, func(e leadership.Election) bool { return e.Covers(op.Election) })
 }
 
 // owns reports whether the principal may use the candidate id.
@@ -296,7 +274,7 @@ func (g grant) owns(who string, id leadership.CandidateID) bool {
 	if len(g.Candidates) == 0 {
 		return isOwn(who, id)
 	}
-	return slices.ContainsFunc(g.Candidates, func(p pattern) bool { return p.matches(string(id)) })
+	return slices.ContainsFunc(g.Candidates, func(c leadership.CandidateID) bool { return c.Covers(id) })
 }
 
 // isOwn reports whether a candidate id is a principal's own name, or begins with it and a colon.

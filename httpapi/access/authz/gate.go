@@ -128,10 +128,10 @@ func (g *Gate) Visible(ctx context.Context, op instance.Op, e leadership.Electio
 	return known && g.access().allows(who, op)
 }
 
-// Spans implements instance.Filter.
-func (g *Gate) Spans(ctx context.Context, op instance.Op) []instance.Span {
+// Covered implements instance.Filter.
+func (g *Gate) Covered(ctx context.Context, op instance.Op) []leadership.Election {
 	who, _ := authn.From(ctx)
-	return g.access().spans(who, op)
+	return g.access().covered(who, op)
 }
 
 // record completes a Record of the call, and hands it over.

@@ -8,7 +8,7 @@ const marks = {
   acquired: ['disc', 'good'], epoch: ['disc', 'good'], recreated: ['disc', 'good'], approved: ['disc', 'good'], ready: ['disc', 'good'], serving: ['disc', 'good'], resumed: ['disc', 'good'],
   released: ['ring', 'info'], yielded: ['arrow', 'info'], handingOver: ['arrow', 'info'], goesOn: ['arrow', 'info'], assigned: ['arrow', 'info'],
   expired: ['ring', 'bad'], deposed: ['ring', 'bad'], parked: ['square', 'bad'], evicted: ['ring', 'bad'], deleted: ['square', 'bad'], unlocked: ['square', 'bad'],
-  tripped: ['triangle', 'warn'], judged: ['triangle', 'warn'], approvalRequested: ['diamond', 'warn'], paused: ['pause', 'warn'], banned: ['square', 'warn'],
+  tripped: ['triangle', 'warn'], judged: ['triangle', 'warn'], approvalRequested: ['diamond', 'warn'], paused: ['pause', 'warn'], halted: ['pause', 'warn'], banned: ['square', 'warn'],
 };
 
 // codes says in words what bars a candidate, and how the members are.
@@ -26,7 +26,7 @@ const kept = {events: 200, listed: 50};
 const silent = 30000;
 
 // After these events other orders may stand.
-const ordered = ['assigned', 'evicted', 'paused', 'resumed', 'banned', 'lifted', 'tripped', 'deposed', 'parked', 'approved', 'deleted'];
+const ordered = ['assigned', 'evicted', 'paused', 'halted', 'resumed', 'banned', 'lifted', 'tripped', 'deposed', 'parked', 'approved', 'deleted'];
 
 // election shows one election: its lease, its terms, its events, and what operators can do.
 export function election(main, name, visitor, stream) {
@@ -45,7 +45,7 @@ export function election(main, name, visitor, stream) {
       h('div', {}, section('Report', parts.report), section('Checkpoint', parts.checkpoint), section('Journal', parts.journal), section('Elections below', parts.tree)),
       section('Events', h('div', {role: 'log', 'aria-label': 'Events'}, log))));
   parts.explain.replaceChildren();
-  let lease, readOnly = false, changes = Infinity, revision = 0, events = [], reading = false, again = false, anew = false, late = now() + 2000, due = 0, standing = true, suggested = '';
+  let lease, halt, readOnly = false, changes = Infinity, revision = 0, events = [], reading = false, again = false, anew = false, late = now() + 2000, due = 0, standing = true, suggested = '';
 
   const none = text => h('span', {class: 'dim'}, text);
   const list = (all, f, empty) => all?.length ? h('ul', {class: 'plain'}, all.map(f).map(c => h('li', {}, c))) : none(empty);
@@ -111,8 +111,8 @@ export function election(main, name, visitor, stream) {
     if (!l) return;
     state.set(condition(l));
     const soon = [l.endsBy && `The term ends by ${clock(l.endsBy)}, in ${span(left(l, l.endsInMs))}: ${l.endsBecause}.`, l.succession && `${l.succession.to} is to lead next, and is ${l.succession.ready ? 'ready' : 'not ready yet'}.`,
-      l.serving === false && 'The leader has not said yet that it serves.'].filter(Boolean).join(' ');
-    say(notice, soon, ending(l) || l.succession ? 'ends' : 'ends dim');
+      halt && `No candidate is granted it until ${clock(halt.until)}, by a halt of all${halt.elections ? ' of ' + halt.elections : ''}${halt.reason ? ` (${halt.by}: ${halt.reason})` : ''}.`, l.serving === false && 'The leader has not said yet that it serves.'].filter(Boolean).join(' ');
+    say(notice, soon, ending(l) || l.succession || halt ? 'ends' : 'ends dim');
     notice.hidden = !soon;
   }
   const report = (r, at) => show(parts.report, r ? h('div', {}, h('dl', {}, dl(values(r))), h('p', {class: 'dim'}, 'Reported at ', when(at))) : none('The leader has not reported.'));
@@ -125,7 +125,7 @@ export function election(main, name, visitor, stream) {
       show(parts[id], e.status === 404 ? none('None.') : h('span', {class: 'problem', 'data-empty': true}, e.message));
     }
   }
-  const node = n => h('tr', {}, h('td', {class: 'id'}, n.id), h('td', {}, n.position ? `${n.position}. in line` : n.role), h('td', {class: 'num'}, n.term ? '#' + n.term : ''),
+  const node = n => h('tr', {}, h('td', {class: 'id'}, n.id), h('td', {}, n.position ? `${n.position}. in line` : n.role, n.seat ? ` at seat ${n.seat}` : ''), h('td', {class: 'num'}, n.term ? '#' + n.term : ''),
     h('td', {class: 'num'}, n.applied === undefined ? '' : `${n.applied}${n.lag ? `, ${n.lag} behind` : ''}`), h('td', {}, n.note ?? ''));
   const members = d => {
     if (!suggested) who.value ||= suggested = (d.nodes.find(n => n.position) ?? d.nodes[0])?.id ?? ''; // once: not while a person types
@@ -156,15 +156,22 @@ export function election(main, name, visitor, stream) {
     }
     if (silence) {
       due = now() + silent;
+      all.push(halted());
       all.push(visitor.may.includes('checkpoint') ? part('checkpoint', '/checkpoint', d => h('div', {}, h('p', {}, h('b', {}, d.task ?? ''), ' ', none(`by ${d.leaderId}, token ${d.fencingToken}, `), when(d.at)), d.uri ? h('p', {class: 'id'}, d.uri) : json(d.data))) : show(parts.checkpoint, none('Your role does not allow reading it.')));
       all.push(visitor.may.includes('journal') ? part('journal', '', d => h('dl', {}, dl([['Last index', String(d.index)], ['Snapshot up to', d.snapshotIndex ? String(d.snapshotIndex) : 'none'], ['Token', String(d.fencingToken || '')]])), head) : show(parts.journal, none('Your role does not allow reading it.')));
       all.push(part('tree', '/tree', d => h('div', {}, list(d.children, branch, 'None.'), d.complete ? '' : none('There are more.'))));
     }
     await Promise.all(all);
   }
+  // halted asks whether a halt keeps a vacant election vacant: it bars all candidates alike.
+  async function halted() {
+    const asks = lease?.state === 'vacant' && visitor.may.includes('explain');
+    try { halt = asks ? (await call(path(name, '/candidates/-:explain'))).reasons.find(r => r.code === 'HALTED') : undefined; } catch { /* as it was known */ }
+    tick();
+  }
   async function explain() {
     await part('explain', '/candidates/' + encodeURIComponent(who.value) + ':explain', d => d.leads ? h('p', {}, mark('disc', 'good'), ` ${d.candidateId} leads.`) :
-      list(d.reasons, r => h('div', {}, h('b', {}, r.code), [codes[r.code], r.leaderId && `${r.leaderId} leads`, r.pattern && `as each candidate of ${r.pattern}`, r.principal && `if it calls as ${r.principal}`, r.position && `place ${r.position} of ${r.of}`, r.need && `${r.have} of ${r.need} present`, r.by && `by ${r.by}`, r.reason, r.untilMs && `for ${span(r.untilMs)} more`].filter(Boolean).map(t => ' · ' + t).join('')), 'Nothing bars it.'));
+      list(d.reasons, r => h('div', {}, h('b', {}, r.code), [codes[r.code], r.leaderId && `${r.leaderId} leads`, r.elections && `all of ${r.elections}`, r.pattern && `as each candidate of ${r.pattern}`, r.principal && `if it calls as ${r.principal}`, r.position && `place ${r.position} of ${r.of}`, r.need && `${r.have} of ${r.need} present`, r.by && `by ${r.by}`, r.reason, r.untilMs && `for ${span(r.untilMs)} more`].filter(Boolean).map(t => ' · ' + t).join('')), 'Nothing bars it.'));
   }
 
   function line(e) {

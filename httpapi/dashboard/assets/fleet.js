@@ -1,4 +1,4 @@
-import {ago, bar, chip, count, ending, h, heard, keepQuery, millis, neverLed, now, page, path, say, wall} from './lib.js';
+import {ago, bar, chip, clock, count, ending, h, heard, keepQuery, left, mark, millis, neverLed, now, page, path, say, wall} from './lib.js';
 import {call} from './server.js';
 
 // An election flaps if it was granted so often within this time.
@@ -20,8 +20,8 @@ const columns = {state: 'State', name: 'Election', leader: 'Leader', token: 'Tok
 export function fleet(main, stream, status) {
   const all = new Map(), dirty = new Set(), wanted = new Set(), histories = [];
   const asked = new URLSearchParams(location.search);
-  let filter = asked.get('show') ?? 'all', order = asked.get('by') ?? 'state', back = asked.has('back'), search = asked.get('search') ?? '', sort = true, shown = [], round = 0, looking = 0;
-  const body = h('div', {class: 'body', role: 'rowgroup'}), nothing = h('p', {class: 'dim', hidden: true}), counted = h('span', {class: 'dim', role: 'status'});
+  let filter = asked.get('show') ?? 'all', order = asked.get('by') ?? 'state', back = asked.has('back'), search = asked.get('search') ?? '', sort = true, shown = [], round = 0, looking = 0, stand = [];
+  const body = h('div', {class: 'body', role: 'rowgroup'}), nothing = h('p', {class: 'dim', hidden: true}), halted = h('ul', {class: 'plain', 'aria-label': 'Halts'}), counted = h('span', {class: 'dim', role: 'status'});
 
   const flapping = r => [...r.grants.values()].filter(at => wall() - at < flap.within).length >= flap.terms;
   const waiting = r => r.asked || r.lease.parked || r.lease.endsBecause === 'approval' && r.end - now() < 300000;
@@ -32,22 +32,25 @@ export function fleet(main, stream, status) {
     approval: ['Approval waiting', 'warn', waiting],
     flapping: ['Flapping', 'warn', flapping],
   };
+  // halts are those that stand, which one election has; on says which of them is on an election.
+  const halts = () => { const l = all.get('regent.halts')?.lease; return l?.heard ? (l.overrides ?? []).filter(o => left(l, o.untilMs) > 0) : []; };
+  const on = name => stand.find(o => name.startsWith(o.elections.slice(0, -1)));
   // state says what to know of an election first: the lower its rank, the more it needs a person.
   function state(r) {
-    const l = r.lease, seats = l.configuration?.policy?.seats;
+    const l = r.lease, seats = l.configuration?.policy?.seats, halted = on(r.name);
     if (seats) {
       const led = [...all.values()].filter(s => s.lease.of === l.election && s.lease.state === 'held').length;
-      return r.pause ? [2, ['pause', 'warn', `Paused, ${led} of ${seats} seats led`]] : [led ? 9 : 8, [led ? 'disc' : 'ring', led ? 'good' : 'dim', `${led} of ${seats} seats led`]];
+      return r.pause || halted ? [2, ['pause', 'warn', `${r.pause ? 'Paused' : 'Halted'}, ${led} of ${seats} seats led`]] : [led ? 9 : 8, [led ? 'disc' : 'ring', led ? 'good' : 'dim', `${led} of ${seats} seats led`]];
     }
     if (r.readOnly) return [0, ['square', 'bad', 'Read-only']];
-    if (neverLed(l) && !r.pause) return [8, ['ring', 'dim', 'Never led']];
+    if (neverLed(l) && !r.pause && !halted) return [8, ['ring', 'dim', 'Never led']];
     if (l.parked) return [0, ['square', 'bad', 'Parked']];
-    if (l.state === 'vacant') return r.pause ? [2, ['pause', 'warn', 'Paused, no leader']] : l.lockedForMs ? [1, ['ring', 'bad', 'Locked, no leader']] : [1, ['ring', 'bad', 'No leader']];
+    if (l.state === 'vacant') return r.pause || halted ? [2, ['pause', 'warn', `${r.pause ? 'Paused' : 'Halted'}, no leader`]] : l.lockedForMs ? [1, ['ring', 'bad', 'Locked, no leader']] : [1, ['ring', 'bad', 'No leader']];
     if (waiting(r)) return [3, ['diamond', 'warn', r.asked || 'Approval waiting']];
     if (flapping(r)) return [4, ['triangle', 'warn', 'Flapping']];
     if (l.succession) return [5, ['arrow', 'info', `Hands over to ${l.succession.to}`]];
     if (ending(l)) return [6, ['clock', 'info', `Ends: ${l.endsBecause}`]];
-    return r.pause ? [7, ['pause', 'warn', 'Leads, paused']] : [9, ['disc', 'good', 'Leads']];
+    return r.pause || halted ? [7, ['pause', 'warn', `Leads, ${r.pause ? 'paused' : 'halted'}`]] : [9, ['disc', 'good', 'Leads']];
   }
   const by = {
     state: (a, b) => a.rank - b.rank,
@@ -85,7 +88,7 @@ export function fleet(main, stream, status) {
     return {id, e};
   });
   main.replaceChildren(h('h1', {class: 'quiet'}, 'Elections'), h('div', {class: 'tiles', role: 'group', 'aria-label': 'Show'}, tiles.map(t => t.e)),
-    h('div', {class: 'tools'}, h('input', {type: 'search', 'aria-label': 'Search elections and leaders', placeholder: 'Search elections and leaders', value: search, oninput: e => { search = e.target.value.trim().toLowerCase(); choose(); }}), counted),
+    halted, h('div', {class: 'tools'}, h('input', {type: 'search', 'aria-label': 'Search elections and leaders', placeholder: 'Search elections and leaders', value: search, oninput: e => { search = e.target.value.trim().toLowerCase(); choose(); }}), counted),
     h('div', {class: 'table', role: 'table', 'aria-label': 'Elections'}, h('div', {role: 'rowgroup'}, h('div', {role: 'row', class: 'head'}, heads.map(t => t.e))), body), nothing);
   keepQuery(location.search);
 
@@ -151,6 +154,7 @@ export function fleet(main, stream, status) {
     r.lease = {...r.lease, election: e.election, revision: e.revision, fencingToken: e.fencingToken, leaderId: e.leaderId, state: e.leaderId ? 'held' : 'vacant'};
     if (!e.leaderId) r.end = 0;
     r.due = 1; // the event does not say all
+    if (r.name === 'regent.halts') refresh(r);
     r.ask = 1;
     touch(r);
   }
@@ -205,6 +209,14 @@ export function fleet(main, stream, status) {
   function tick(r) {
     r.bar.tick();
     say(r.when, r.changed ? ago(wall() - r.changed) : '');
+  }
+  // halt shows which halts stand, if they are others than before.
+  function halt() {
+    const present = halts();
+    if (present.map(o => o.id).join() === stand.map(o => o.id).join()) return;
+    stand = present;
+    halted.replaceChildren(...stand.map(o => h('li', {}, mark('pause', 'warn'), ` All elections of ${o.elections} are halted until ${clock(o.until)} (${o.actor}: ${o.reason}).`)));
+    for (const r of all.values()) touch(r);
   }
   // arrange moves only the rows that are not where they belong.
   function arrange() {
@@ -265,6 +277,7 @@ export function fleet(main, stream, status) {
   setInterval(() => {
     if (document.hidden) return;
     history();
+    halt();
     if (sort && !body.matches(':active')) arrange(); // a row is not moved away under a click
     for (const r of dirty) if (r.inView) { draw(r); dirty.delete(r); }
     const t = now();

@@ -9,8 +9,8 @@ const promised = l => {
 // The furthest that a browser's calendar goes is some 275,000 years.
 const until = ms => ms > 0 && ms < 1e15 ? `${clock(wall() + ms)} (in ${span(ms)})` : '…';
 const who = d => d.candidateId || 'this candidate';
-// target names the candidate, the pattern or the principal that an order is about; '' for all.
-const target = o => [o.candidateId, o.principal && `principal ${o.principal}`].filter(Boolean).join(', ');
+// target names the elections, the candidate, the pattern or the principal that an order is about; '' for all.
+const target = o => [o.elections, o.candidateId, o.principal && `principal ${o.principal}`].filter(Boolean).join(', ');
 
 // kinds says of each order which fields it has and what will happen.
 const kinds = {

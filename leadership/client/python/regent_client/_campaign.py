@@ -200,25 +200,32 @@ class Campaign(Generic[H]):
         end, pause = time.monotonic() + ABANDON_LIMIT, 0.05
         while (left := end - time.monotonic()) > 0:
             try:
-                lease = self._core.calls.call("read", "GET", path(self._election), query={"consistency": "strong"}, limit=left, cleans=True)
+                lease = self._strong(self._election, left)
+                if lease.get("configuration", {}).get("policy", {}).get("seats"):
+                    why = self._core.calls.call("explain", "GET", path(self._election, f"/candidates/{self._candidate}:explain"), limit=left, cleans=True)
+                    if seat := why.get("seat"):
+                        lease = self._strong(f"{self._election}.{seat}", left)
             except NotFound:
                 lease = {}
             except RegentError:
                 return
             if lease.get("leaderId") == self._candidate:
-                return self._give_back(number(lease, "fencingToken"), end)
+                return self._give_back(lease["election"], number(lease, "fencingToken"), end)
             if lease.get("state") == "held" or pause > 0.5:
                 return
             time.sleep(pause)
             pause *= 3
 
-    def _give_back(self, token: int, end: float) -> None:
+    def _strong(self, election: str, limit: float) -> dict[str, Any]:
+        return self._core.calls.call("read", "GET", path(election), query={"consistency": "strong"}, limit=limit, cleans=True)
+
+    def _give_back(self, election: str, token: int, end: float) -> None:
         """The server refuses it for another incarnation; a lease that is not released expires."""
         body = {"candidateId": self._candidate, "key": self._key.text, "fencingToken": token}
         backoff = Backoff()
         while (left := end - time.monotonic()) > 0:
             try:
-                self._core.calls.call("release", "POST", path(self._election, ":release"), body, changes=True, limit=left, cleans=True)
+                self._core.calls.call("release", "POST", path(election, ":release"), body, changes=True, limit=left, cleans=True)
                 return
             except RegentError as error:
                 if isinstance(error, LeaseLost) or not getattr(error, "will_help", False):

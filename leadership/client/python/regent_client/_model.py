@@ -104,6 +104,7 @@ class Node:
     note: str = ""
     applied: int | None = None
     lag: int | None = None
+    seat: int = 0  # of which it is a member; 0: of the election itself
 
 
 @dataclass(frozen=True)
@@ -120,6 +121,7 @@ class Members:
     leader: str = ""
     read_only: bool = False
     journal_index: int = 0
+    seats: int = 0  # that the election has; nodes are then those of all seats, too
     quorum: Object | None = None
 
 
@@ -143,6 +145,7 @@ class Explanation:
     candidate_id: str
     leads: bool
     reasons: list[Object]
+    seat: int = 0  # at which it leads, of an election with seats
     read_at: str = ""
 
 

@@ -79,6 +79,22 @@ class LostReplies(RealCase):
         self.assertEqual([i.index for i in itertools.islice(direct.follow("reports"), 2)], [1, 2])
         self.assertEqual([(e.state, e.result) for e in direct.effects("reports").effects], [("done", 17)])
 
+    def test_a_seat_whose_grant_is_lost_is_got_again_or_given_back(self):
+        self.configure("gpu", seats=2)
+        self.way.lose = {":acquire": 1}
+        with self.client.lead("gpu") as lease:
+            why = self.client.explain("gpu")
+            self.assertEqual((why.leads, f"gpu.{why.seat}", lease.token), (True, lease.election, 1))
+            members = self.client.members("gpu")
+            self.assertEqual((members.seats, [(n.id, n.role, n.seat) for n in members.nodes]), (2, [("ann", "leader", why.seat)]))
+            self.assertEqual(self.client.check_token(lease.election, 1).leader_id, "ann")
+        self.way.lose = {":acquire": 1000}
+        with self.assertRaises(OutcomeUnknown), self.client.lead("gpu", wait=0):
+            self.fail("it leads without a lease")
+        seats = [self.client.read(f"gpu.{n}", strong=True) for n in (1, 2)]
+        self.assertEqual([(s.state, s.leader_id) for s in seats], [("vacant", "")] * 2)
+        self.assertEqual(sum(s.token for s in seats), 2)
+
     def test_a_hand_over_whose_replies_are_lost_is_done_once(self):
         self.way.lose = {":handOver": 1, ":ready": 1, ":yield": 1}
 

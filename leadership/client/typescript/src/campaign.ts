@@ -1,3 +1,4 @@
+import { explain } from "./api.ts";
 import { Backoff } from "./backoff.ts";
 import type { AcquireRequest, Calls } from "./calls.ts";
 import { candidacy, marginOf, type LeadOptions } from "./candidate.ts";
@@ -191,7 +192,7 @@ export class Campaign {
         const lease = await this.#look(patience(time));
         if (lease?.leaderId === this.#candidate) {
           // the server refuses it for another incarnation
-          const r = { election: this.#election, candidate: this.#candidate, key: this.#key, token: lease.fencingToken };
+          const r = { election: lease.election, candidate: this.#candidate, key: this.#key, token: lease.fencingToken };
           return await release(calls, r, left, { clock }, log);
         }
         if (lease?.state === "held" || clock.now() - began >= underWay) return;
@@ -205,10 +206,14 @@ export class Campaign {
     if (failure) log("warn", "a lease may have been granted that is not wanted; it ends by itself", { election: this.#election, candidate: this.#candidate, reason: failure });
   }
 
-  /** Reads the election; undefined if there is none. */
+  /** Reads the election, or its seat at which the candidate leads; undefined if there is none. */
   async #look(limit: number): Promise<Election | undefined> {
     try {
-      return await this.#means.calls.get(this.#election, { limit });
+      const { calls } = this.#means;
+      const lease = await calls.get(this.#election, { limit });
+      if (!lease.configuration?.policy?.seats) return lease;
+      const { seat } = await explain(calls.http, this.#election, this.#candidate);
+      return seat ? await calls.get(`${this.#election}.${seat}`, { limit }) : lease;
     } catch (e) {
       if (e instanceof NotFound) return undefined;
       throw e;

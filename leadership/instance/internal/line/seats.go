@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"hash/crc32"
-	"slices"
 	"sync"
 	"time"
 
@@ -13,11 +11,11 @@ import (
 	"regent/leadership/instance/internal/view"
 )
 
-// Seats says which seats the election has, as the view knows them. The line listens to them: it
-// asks when one of them may be had.
+// Seats sets the seats of the election, as the view has them. The line listens to them, and asks
+// when one of them can be granted.
 func (l *Line) Seats(all []*view.Election) { l.seats = all }
 
-// open is when asking for the lease, or for any seat, may help.
+// open returns when the lease, or a seat, can be granted.
 func (l *Line) open() time.Duration {
 	if len(l.seats) == 0 {
 		return l.election.Open()
@@ -52,7 +50,7 @@ func (l *Line) seatsChanged(now time.Duration) {
 	}
 }
 
-// seating knows of seats what the view does.
+// seating knows the seats of elections from the view.
 type seating struct {
 	leadership.Seating
 	q      *Queue
@@ -63,47 +61,34 @@ func (s *seating) begin(q *Queue, r *runner) {
 	*s = seating{leadership.Seating{Order: s.order, Refused: s.refused}, q, r}
 }
 
-// order is Seating.Order. What is not known is read.
+// order is Seating.Order. Of the seats that the view does not know, it asks.
 func (s *seating) order(ctx context.Context, whole leadership.Lease, by leadership.CandidateID) ([]leadership.Election, error) {
-	known := make([]seat, whole.Config.Seats)
+	all := make([]seat, whole.Config.Seats)
 	var unknown sync.WaitGroup
-	errs := make([]error, len(known))
+	errs := make([]error, len(all))
 	s.q.c.Hub.Learn(whole, view.Read, longAgo)
 	s.q.c.Hub.View(func(v *view.View, now time.Duration) {
 		if s.runner != nil {
 			s.runner.listen(whole)
 		}
-		for i := range known {
-			known[i] = s.know(v, whole.Election.Seat(i+1), now)
+		for i := range all {
+			all[i] = s.know(v, whole.Election.Seat(i+1), now)
 		}
 	})
-	for i := range known {
-		if known[i].state == unsure {
-			unknown.Go(func() { errs[i] = s.read(ctx, &known[i]) })
+	for i := range all {
+		if all[i].state == unsure {
+			unknown.Go(func() { errs[i] = s.read(ctx, &all[i]) })
 		}
 	}
 	unknown.Wait()
-	var own, free []leadership.Election
-	var first seat
-	for _, k := range known {
-		switch {
-		case k.state == taken && k.leader == by:
-			own = append(own, k.name)
-		case k.state == vacant:
-			free = append(free, k.name)
-		case k.state == taken && (first.name == "" || k.left < first.left):
-			first = k
+	known := make([]leadership.Seat, 0, len(all))
+	for _, k := range all {
+		if k.state == sure {
+			known = append(known, k.Seat)
 		}
 	}
-	if n := len(free); n > 0 { // candidates begin at different ones, and each at the same again
-		at := crc32.ChecksumIEEE([]byte(by)) % uint32(n)
-		free = slices.Concat(free[at:], free[:at])
-	}
-	if own = append(own, free...); first.name != "" {
-		own = append(own, first.name)
-	}
-	if len(own) > 0 {
-		return own, nil
+	if order := leadership.OrderSeats(known, by); len(order) > 0 {
+		return order, nil
 	}
 	return nil, cmp.Or(errs...)
 }
@@ -115,45 +100,41 @@ func (s *seating) refused(refusal *leadership.Error) {
 	s.q.c.Hub.Learn(*refusal.Lease, view.Read, longAgo)
 }
 
-// seat is what is known of one.
+// seat is a seat, and whether it is known.
 type seat struct {
-	name   leadership.Election
-	state  seatState
-	leader leadership.CandidateID
-	left   time.Duration // until it may be had
+	leadership.Seat
+	state seatState
 }
 
 type seatState int
 
 const (
 	unsure seatState = iota
-	vacant
-	taken
+	sure
 	closed // it is deleted, or cannot be read
 )
 
 // know is what the view has of a seat.
 func (s *seating) know(v *view.View, name leadership.Election, now time.Duration) seat {
+	k := seat{Seat: leadership.Seat{Election: name}}
 	e := v.Find(name)
 	if e == nil || e.Last() == nil && e.Event() == nil {
-		return seat{name: name}
+		return k
 	}
-	k := seat{name: name, leader: e.Leader(), left: max(e.Open()-now, 0)}
-	switch {
-	case k.left > 0 && (k.leader != "" || e.Lease() != nil):
-		k.state = taken
-	case k.left == 0 && k.leader == "" && v.Live():
-		k.state = vacant
+	k.Leader, k.Left = e.Leader(), max(e.Open()-now, 0)
+	if k.Left > 0 && (k.Leader != "" || e.Lease() != nil) || k.Left == 0 && k.Leader == "" && v.Live() {
+		k.state = sure
 	}
 	return k
 }
 
 // read asks for a seat.
 func (s *seating) read(ctx context.Context, k *seat) error {
-	reading, err := s.q.c.Hub.Read(ctx, leadership.ReadRequest{Election: k.name})
+	reading, err := s.q.c.Hub.Read(ctx, leadership.ReadRequest{Election: k.Election})
+	k.state = sure
 	switch {
 	case errors.Is(err, leadership.NotFound):
-		k.state = vacant
+		k.Leader, k.Left = "", 0
 		if refusal, ok := errors.AsType[*leadership.Error](err); ok && refusal.Lease != nil {
 			k.state = closed
 		}
@@ -162,10 +143,7 @@ func (s *seating) read(ctx context.Context, k *seat) error {
 		k.state = closed
 		return err
 	}
-	k.leader, k.left = reading.LeaderID, reading.ExpiresIn+reading.LockedFor
-	if k.state = taken; k.left == 0 {
-		k.state = vacant
-	}
+	k.Leader, k.Left = reading.LeaderID, reading.ExpiresIn+reading.LockedFor
 	return nil
 }
 

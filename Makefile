@@ -46,7 +46,7 @@ dev: building build ## serve twice on the emulators, as on Google Cloud (STORE=s
 	@$(BUILD)/regent-dev -regent $(BUILD)/regent -dir $(BUILD)/dev -store "$(STORE)" -listen "$(LISTEN)" -project "$(PROJECT)" -- $(ARGS)
 
 building:
-	@echo "building Regent; the first time this takes a minute or two"
+	@test -e $(BUILD)/regent || echo "building Regent, which takes two minutes or three; from the second time on, seconds"
 
 build: ## build the static binary .build/regent
 	go build -ldflags "-s -w -X main.version=$(VERSION)" -o $(BUILD)/regent ./cmd/regent

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -281,10 +282,37 @@ func (s *script) seats() error {
 			return err
 		}
 	}
+	lead := func(a agent, e leadership.Election) func() error { // through an instance that knows the halts
+		return func() error {
+			_, err := s.inst.Acquire(s.ctx, a.ask(e))
+			return err
+		}
+	}
+	leave := func(a agent, e leadership.Election, token leadership.Token) func() error {
+		return func() error {
+			_, err := s.inst.Do(s.ctx, leadership.Release{LeaseRequest: a.lease(e, token)})
+			return err
+		}
+	}
 	return all(
 		s.counted("giving an election 3 seats", seats(3)),
 		s.counted("grant of a seat, of 3 that are read first", s.acquire(s.ann, whole)),
 		s.acquire(s.bob, whole),
 		s.counted("one seat less", seats(2)),
+		leave(s.bob, whole+".2", 1), lead(s.bob, whole), leave(s.bob, whole+".2", 2),
+		func() error { return s.halts(s.inst) },
+		s.counted("grant of a seat, of 2 of which the instance knows which is free", lead(s.bob, whole)),
+		func() error {
+			_, err := s.inst.Do(s.ctx, leadership.Order{Kind: leadership.OrderHalt, Election: "gp*", For: time.Hour, Reason: "it has to be", Actor: "olga"})
+			return err
+		},
+		func() error { return s.halts(s.inst) },
+		s.counted("grant while others are halted, as the instance knows", lead(s.ann, "free")),
+		s.counted("refusal in a halt that the instance knows", func() error {
+			if err := lead(s.ann, whole)(); !errors.Is(err, leadership.LeaseHeld) {
+				return fmt.Errorf("it was not refused: %w", err)
+			}
+			return nil
+		}),
 	)
 }

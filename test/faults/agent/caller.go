@@ -289,7 +289,7 @@ func (p *agent) usher(ctx context.Context) {
 		switch n {
 		case 0, 3:
 			p.seats(ctx, 1+p.rand.IntN(p.Seats-1))
-			sleep(ctx, p.Lease/3) // until leaders renew
+			sleep(ctx, p.Lease/2) // until leaders renew
 		case 1, 4:
 			p.seats(ctx, p.Seats)
 		case 2:

@@ -288,20 +288,36 @@ func (s *script) seats() error {
 			return err
 		}
 	}
-	leave := func(a agent, e leadership.Election, token leadership.Token) func() error {
-		return func() error {
-			_, err := s.inst.Do(s.ctx, leadership.Release{LeaseRequest: a.lease(e, token)})
-			return err
+	granted := make(chan error, 1)
+	wait := func() error { // until nothing is asked of the store
+		go func() {
+			ask := s.bob.ask(whole)
+			ask.Wait = leadership.MaxWait
+			_, err := s.inst.Acquire(s.ctx, ask)
+			granted <- err
+		}()
+		for began, rpcs := false, 0; !began || rpcs > 0; began = began || rpcs > 0 {
+			if err := pause(s.ctx, 500*time.Millisecond); err != nil {
+				return err
+			}
+			asked, _ := s.handle.Take()
+			rpcs = asked.RPCs()
 		}
+		return nil
 	}
 	return all(
 		s.counted("giving an election 3 seats", seats(3)),
 		s.counted("grant of a seat, of 3 that are read first", s.acquire(s.ann, whole)),
-		s.acquire(s.bob, whole),
+		s.acquire(newAgent("cy"), whole),
 		s.counted("one seat less", seats(2)),
-		leave(s.bob, whole+".2", 1), lead(s.bob, whole), leave(s.bob, whole+".2", 2),
+		wait,
 		func() error { return s.halts(s.inst) },
-		s.counted("grant of a seat, of 2 of which the instance knows which is free", lead(s.bob, whole)),
+		s.counted("release of a seat, and its grant to the candidate that waits", func() error {
+			if _, err := s.inst.Do(s.ctx, leadership.Release{LeaseRequest: s.ann.lease(whole+".1", 1)}); err != nil {
+				return err
+			}
+			return <-granted
+		}),
 		func() error {
 			_, err := s.inst.Do(s.ctx, leadership.Order{Kind: leadership.OrderHalt, Election: "gp*", For: time.Hour, Reason: "it has to be", Actor: "olga"})
 			return err

@@ -29,7 +29,7 @@ type Plan struct {
 	Pace      time.Duration // between two calls of an agent, on average
 	Servers   int
 	Elections []leadership.Election
-	Seats     int // that record.Pool has at most
+	Seats     int                                             // that record.Pool has at most
 	Ballots   map[leadership.Election]leadership.BallotPolicy // of some of them
 	// Successors are the candidates of the elections whose leaders hand over: of some of them.
 	Successors map[leadership.Election][]leadership.CandidateID

@@ -25,10 +25,10 @@ type caller struct {
 	*agent
 	key   leadership.Key
 	of    leadership.Election // of what it leads or has led: a seat, or Election
-	token leadership.Token // of what it leads or has led; 0 for none under this key
-	spent bool             // a release was sent
-	lost  bool             // the reply to its last acquire
-	yield bool             // it gives its lease up to a successor that is ready
+	token leadership.Token    // of what it leads or has led; 0 for none under this key
+	spent bool                // a release was sent
+	lost  bool                // the reply to its last acquire
+	yield bool                // it gives its lease up to a successor that is ready
 	last  leadership.Token
 	term  *term // what it believes in; nil for nothing
 }

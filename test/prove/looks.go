@@ -177,7 +177,7 @@ func longTests() []goTest {
 	return []goTest{
 		{"./test", "TestACommandIsGoneBeforeItsLeaseEnds|TestNoFencedUpdateIsLost"},
 		{"./test", "TestACallCutAnywhereAndRepeatedIsDoneOnce|TestManyCandidatesAtTwoServersElectOneLeaderEach|" +
-			"TestAnInstanceThatStopsLosesNoWaiterOrWatcher|TestACrowdCostsTheStoreNothingWhileItWaits"},
+			"TestAnInstanceThatStopsLosesNoWaiterOrWatcher|TestACrowdCostsTheStoreNothingWhileItWaits|TestACrowdThatWaitsForSeatsHasNoLeaderMore"},
 		{"./test", "TestAnInstanceUnderAttackServesOthers|TestTheBinaryIsTheSameWhereverItIsBuilt"},
 		{"./leadership/client", "TestBeliefsNeverOverlapWhileClocksAreWithinTheDrift|TestBeliefsBeyondTheDriftOverlapByNoMoreThanIsPredicted"},
 		{"./test/belief", "TestStatesThatDifferByPermutationAreOne|TestTheBestBidderLeadsInEveryStateOfABallot|" +

@@ -11,6 +11,7 @@ import (
 func se(r checker.Recording) checker.Report { return checker.SE(r, 0) }
 
 // seated is an election with two seats, then one, then two again, which is paused and then halted.
+// The candidates are such as begin at the first free seat.
 func seated(tb testing.TB) checker.Recording {
 	p := newPlay(tb)
 	at := func(now time.Duration, c checker.Call) {
@@ -24,15 +25,15 @@ func seated(tb testing.TB) checker.Recording {
 		return checker.Call{Verb: checker.Order, Election: of, Order: leadership.Order{Kind: kind, For: d, Reason: "it has to be", Actor: "dot"}}
 	}
 	at(s, seats(2))                                                                         // r1
-	at(10*s, checker.Call{Verb: checker.Acquire, Candidate: "ann"})                         // r2: seat 1, token 1
+	at(10*s, checker.Call{Verb: checker.Acquire, Candidate: "fay"})                         // r2: seat 1, token 1
 	at(11*s, checker.Call{Verb: checker.Acquire, Candidate: "bob"})                         // r3: seat 2, token 1, until 19 s
 	at(12*s, checker.Call{Verb: checker.Acquire, Candidate: "cy"})                          // r4: refused
 	at(13*s, checker.Call{Verb: checker.Renew, Candidate: "bob", Election: ".2", Token: 1}) // r5: until 21 s
 	at(14*s, seats(1))                                                                      // r6: bob's ends at 21 s
 	at(15*s, checker.Call{Verb: checker.Renew, Candidate: "bob", Election: ".2", Token: 1}) // r7: until 21 s
-	at(16*s, checker.Call{Verb: checker.Renew, Candidate: "ann", Election: ".1", Token: 1}) // r8: until 24 s
+	at(16*s, checker.Call{Verb: checker.Renew, Candidate: "fay", Election: ".1", Token: 1}) // r8: until 24 s
 	at(17*s, checker.Call{Verb: checker.Renew, Candidate: "bob", Election: ".2", Token: 1}) // r9: until 21 s
-	at(22*s, checker.Call{Verb: checker.Acquire, Candidate: "cy"})                          // r10: refused, for ann leads
+	at(22*s, checker.Call{Verb: checker.Acquire, Candidate: "cy"})                          // r10: refused, for fay leads
 	at(23*s, seats(2))                                                                      // r11
 	at(23*s+500*ms, checker.Call{Verb: checker.Acquire, Candidate: "cy"})                   // r12: seat 2, token 2
 	at(26*s, order(leadership.OrderPause, "", 20*s))                                        // r13: until 46 s

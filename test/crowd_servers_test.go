@@ -74,6 +74,15 @@ func twoInFirestore(t testing.TB) crowdServers {
 	return s
 }
 
+// twoInSpanner is twoInFirestore in the other store.
+func twoInSpanner(t testing.TB) crowdServers {
+	t.Helper()
+	counter := proxy.NewCounter(t, emulators.Spanner(t))
+	s := serveProcesses(t, inSpanner(t).withEnv("SPANNER_EMULATOR_HOST="+counter.Addr()).announcing(newTopic(t)), 2)
+	s.calls = counter.Take
+	return s
+}
+
 func oneInFile(t testing.TB) crowdServers { return serveProcesses(t, inFile(t), 1) }
 
 // resident is the memory of a process, in bytes.

@@ -162,14 +162,23 @@ func states(crowds ...*load.Crowd) map[string]int {
 
 // settle waits until all calls of the store after a change are made, and returns the calls since
 // the last time.
-func (p *crowdRun) settle() (all proxy.Calls) {
+func (p *crowdRun) settle() proxy.Calls { return p.settleFor(300 * time.Millisecond) }
+
+func (p *crowdRun) settleFor(d time.Duration) (all proxy.Calls) {
 	machine.Eventually(p.tb, "the store is not called", func() bool {
-		<-time.After(300 * time.Millisecond)
+		<-time.After(d)
 		calls := p.calls()
 		all = all.Plus(calls)
-		return calls.Total() == calls["RunQuery"]
+		return p.quiet(calls, d)
 	})
 	return all
+}
+
+// quiet reports whether the instances did no more in that time than to look at the outbox: four
+// times a minute each.
+func (p *crowdRun) quiet(calls proxy.Calls, d time.Duration) bool {
+	looks := calls["RunQuery"] + calls["ExecuteStreamingSql"]
+	return calls.Total() == looks && looks <= len(p.servers)*(int(d/time.Second)/10+1)
 }
 
 // idle waits.
@@ -178,8 +187,7 @@ func (p *crowdRun) idle(d time.Duration) {
 	<-time.After(d)
 	calls := p.calls()
 	p.note("%v in which nothing happens: %v", d, calls)
-	looks := int(d/time.Second)/10 + 1 // of each relay, four a minute
-	if calls.Total() > calls["RunQuery"] || calls["RunQuery"] > len(p.servers)*looks {
+	if !p.quiet(calls, d) {
 		p.tb.Errorf("in %v in which nothing happens the store is called: %v", d, calls)
 	}
 }

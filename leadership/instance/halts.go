@@ -8,6 +8,7 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/instance/internal/hub"
+	"regent/leadership/instance/internal/view"
 )
 
 // maxHaltAge is how old the halts may be by which a lease is granted.
@@ -34,9 +35,9 @@ func (i *Instance) recall(ctx context.Context, g leadership.Grant) error {
 	if err == nil && len(halts.Halting(g.Election, g.ReadAt)) == 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
-	defer cancel()
-	_, released := i.Do(ctx, leadership.Release{LeaseRequest: leadership.LeaseRequest{Election: g.Election, CandidateID: g.LeaderID, Key: g.Key, Token: g.Token}})
+	asked := i.now()
+	back, released := i.service.GiveBack(ctx, g)
+	_, released = i.learn(back, released, view.Read, asked)
 	return fmt.Errorf("instance: %w: the grant of election %q took longer than %v, and was given back, because of a halt: %w",
 		leadership.StoreUnavailable, g.Election, maxHaltAge, errors.Join(err, released))
 }

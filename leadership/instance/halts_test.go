@@ -1,6 +1,7 @@
 package instance_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -8,6 +9,7 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/instance"
+	"regent/store/storetest"
 )
 
 // halts halts all elections whose names begin with "jobs", or ends that.
@@ -150,6 +152,34 @@ func TestAGrantThatTookLongerThanHaltsMayBeOldIsGivenBackIfItIsHalted(t *testing
 		}
 		if l, err := c.a.Get(t.Context(), "jobs"); err != nil || l.State != leadership.Vacant || l.Token != lease.Token+1 {
 			t.Errorf("got %+v, %v; want a vacant election after one more term", l, err)
+		}
+	})
+}
+
+func TestALeaseThatItsLeaderWasToldOfElsewhereIsNotGivenBackForAHalt(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		granting, told := false, make(chan error)
+		slow := c.start("slow", &storetest.Fake{Store: c.store, Around: func(ctx context.Context, call storetest.Call, next func(context.Context) error) error {
+			err := next(ctx)
+			if granting && call.Method == "Update" && call.Election == "jobs" { // and does not hear that it is committed for long
+				granting = false
+				time.Sleep(time.Second)
+				_, again := c.b.Acquire(ctx, c.ask("ann", 0))
+				c.halts(c.a, leadership.OrderHalt)
+				time.Sleep(6 * time.Second)
+				told <- again
+			}
+			return err
+		}})
+		c.release(slow, c.lead(slow, "ann"))
+		granting = true
+		go slow.Acquire(context.WithoutCancel(t.Context()), c.ask("ann", 0)) //nolint:errcheck // its caller has gone
+		if err := <-told; err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if l, err := c.a.Get(t.Context(), "jobs"); err != nil || l.State != leadership.Held {
+			t.Errorf("got %+v, %v; want ann's lease, of which b has told her", l, err)
 		}
 	})
 }

@@ -116,14 +116,7 @@ func (s *Service) confirm(ctx context.Context, snap rule.Snapshot) error {
 	if err == nil && !ended {
 		return nil
 	}
-	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), lapseTimeout)
-	defer cancel()
-	back, _, failed := s.commit(clean, r.Election, rule.Expect{Change: true}, func(now rule.Snapshot) (rule.Change, error) {
-		if !now.Record.HeartbeatAt.Equal(r.HeartbeatAt) {
-			return rule.Change{}, nil
-		}
-		return rule.Apply(now, leadership.Release{LeaseRequest: leadership.LeaseRequest{Election: r.Election, CandidateID: r.LeaderID, KeyHash: r.KeyHash, Token: r.Token}})
-	})
+	back, failed := s.giveBack(ctx, leadership.LeaseRequest{Election: r.Election, CandidateID: r.LeaderID, KeyHash: r.KeyHash, Token: r.Token}, r.HeartbeatAt)
 	switch {
 	case !ended:
 		return err

@@ -364,6 +364,25 @@ func (s *Service) lapse(ctx context.Context, snap rule.Snapshot, before time.Tim
 	return after, err
 }
 
+// GiveBack releases a lease that was granted and that its leader is not told of, unless a copy of
+// the call was answered meanwhile.
+func (s *Service) GiveBack(ctx context.Context, g leadership.Grant) (leadership.Lease, error) {
+	snap, err := s.giveBack(ctx, leadership.LeaseRequest{Election: g.Election, CandidateID: g.LeaderID, KeyHash: g.Key.Hash(), Token: g.Token}, g.LastHeartbeat)
+	return snap.Lease(), err
+}
+
+func (s *Service) giveBack(ctx context.Context, r leadership.LeaseRequest, granted time.Time) (rule.Snapshot, error) {
+	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), lapseTimeout)
+	defer cancel()
+	snap, _, err := s.commit(clean, r.Election, rule.Expect{Change: true}, func(now rule.Snapshot) (rule.Change, error) {
+		if !now.Record.HeartbeatAt.Equal(granted) {
+			return rule.Change{}, nil
+		}
+		return rule.Apply(now, leadership.Release{LeaseRequest: r})
+	})
+	return snap, err
+}
+
 // batchParallelism is how many elections of one batch are read side by side.
 const batchParallelism = 16
 

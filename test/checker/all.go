@@ -18,6 +18,7 @@ type Findings []Named
 // All runs every checker. Slack is by how much the clocks of the store and of the recording may
 // differ during a lease; guard is that of the store, Snapshot.Guard.
 func All(r Recording, slack, guard time.Duration) Findings {
+	r = r.bySeat()
 	return Findings{
 		{"ME1", ME1(r, guard)},
 		{"ME2", ME2(r, slack)},
@@ -32,6 +33,7 @@ func All(r Recording, slack, guard time.Duration) Findings {
 		{"CH", CH(r, guard)},
 		{"EF", EF(r)},
 		{"PR", PR(r)},
+		{"SE", SE(r, guard)},
 		{"Linear", Linear(r, guard)},
 	}
 }

@@ -13,6 +13,7 @@ import (
 func EV(r Recording) Report {
 	truth, report := truthOf(r.History)
 	for _, c := range r.Consumers {
+		c.After = c.known(truth)
 		a := audit{consumer: c, truth: truth, seen: make(map[leadership.EventID]bool), last: make(map[leadership.Election]leadership.Revision)}
 		for _, e := range c.Got {
 			a.deliver(&report, e)
@@ -20,6 +21,25 @@ func EV(r Recording) Report {
 		a.missing(&report)
 	}
 	return report
+}
+
+// known is what the consumer knew to begin with: of an election that was deleted then, the last
+// deletion before what it got of it.
+func (c Consumer) known(t truth) map[leadership.Election]leadership.Revision {
+	after := make(map[leadership.Election]leadership.Revision)
+	maps.Copy(after, c.After)
+	for _, e := range c.Deleted {
+		events := t[e]
+		if i := slices.IndexFunc(c.Got, func(got leadership.Event) bool { return got.Election == e }); i >= 0 {
+			events = events[:min(len(events), int(c.Got[i].Revision)-1)]
+		}
+		for _, event := range events {
+			if event.Type == leadership.EventDeleted {
+				after[e] = event.Revision
+			}
+		}
+	}
+	return after
 }
 
 // truth is the events of each election; revision n is at index n-1.

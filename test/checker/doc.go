@@ -16,6 +16,7 @@
 //	CH      the best candidate is chosen, with the members that have to be present
 //	EF      an effect is begun by one leader, and once it is done it stays so
 //	PR      a proposal is decided once, and by no former leader
+//	SE      an election with seats has no more leaders than seats, and a halt is obeyed
 //	Linear  the rules themselves, run one after the other in some order, give exactly these
 //	        answers and this history
 //

@@ -62,10 +62,11 @@ const Patience = 30 * time.Second
 //
 // # Limits of the recording
 //
-// An election without a recorded call is left out. If some callers were not recorded, such as an
-// operator or a command, what the history has of them is believed, as far as the rules allow it at
-// that moment, and their leases may have had any number of heartbeats. A lease that counts as just
-// renewed because its machine was restarted is not known here.
+// An election without a recorded call is left out, and so is one that has seats, with them: see SE.
+// If some callers were not recorded, such as an operator or a command, what the history has of them
+// is believed, as far as the rules allow it at that moment, and their leases may have had any
+// number of heartbeats. A lease that counts as just renewed because its machine was restarted is
+// not known here.
 func Linear(r Recording, guard time.Duration) Report { return LinearBack(r, guard, guard) }
 
 // LinearBack is Linear for a store whose time may go back by more than the guard: a reading of it
@@ -108,6 +109,12 @@ func searchesOf(t truth, r Recording, guard time.Duration) []*search {
 	calls := make(map[leadership.Election][]Call)
 	for _, c := range r.Calls {
 		calls[c.Election] = append(calls[c.Election], c)
+	}
+	for whole, n := range r.seated() {
+		delete(calls, whole)
+		for i := range n {
+			delete(calls, whole.Seat(i+1))
+		}
 	}
 	commits := commitsOf(t, r)
 	var searches []*search

@@ -141,6 +141,8 @@ func orderOf(events []leadership.Event, now time.Time) (c leadership.Order, ok b
 		if c.Kind = leadership.OrderEvict; given.ID != "" {
 			c.CandidateID, c.Principal, c.Ban = given.CandidateID, given.Principal, given.Until.Sub(since)
 		}
+	case leadership.EventHalted:
+		c.Kind, c.Election, c.For = leadership.OrderHalt, e.ReadDetail().Elections, given.Until.Sub(since)
 	case leadership.EventResumed:
 		c.Kind = leadership.OrderResume
 	case leadership.EventLifted:

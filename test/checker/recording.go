@@ -39,6 +39,8 @@ type Consumer struct {
 	Elections []leadership.Election `json:"elections,omitempty"`
 	// what it knew to begin with
 	After map[leadership.Election]leadership.Revision `json:"after,omitempty"`
+	// those that were deleted then, of which it was not told
+	Deleted []leadership.Election `json:"deleted,omitempty"`
 	// it has stopped: events after the last that it received may be missing
 	Partial bool `json:"partial,omitempty"`
 	// in the order of arrival

@@ -81,6 +81,11 @@ const (
 	Barred Kind = "barred" // a lease was granted against an order that stands
 )
 
+// The violations of SE, beside Barred, TwoLeaders and Outlived.
+const (
+	Beyond Kind = "beyond the seats" // one was granted that the election does not have
+)
+
 // The violations of CH, beside Untrue, Twice, TooSoon, Needless and Phantom.
 const (
 	Witness    Kind = "a witness leads"

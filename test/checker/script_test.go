@@ -70,7 +70,10 @@ func (p *play) as(now time.Duration, key leadership.CandidateID, c checker.Call)
 	if c.Candidate != "" {
 		c.Key = keyOf(key).Hash()
 	}
-	if c = p.do(keyOf(key), c); c.Verb == checker.Delegate && c.Code == "" {
+	if c = p.do(keyOf(key), c); c.Order.Kind.Halts() {
+		c.Order, c.Election = c.Order.In(c.Election), c.Order.Record()
+	}
+	if c.Verb == checker.Delegate && c.Code == "" {
 		c.Answer = nil // it is the child's
 	}
 	p.recorded.Calls = append(p.recorded.Calls, c)
@@ -146,11 +149,15 @@ func (p *play) recording() checker.Recording {
 	r.Calls = slices.Clone(r.Calls)
 	seen := make(map[leadership.Election]bool)
 	for _, c := range r.Calls {
-		if seen[c.Election] {
+		of := c.Election
+		if c.Answer != nil { // it may be a seat of it
+			of = c.Answer.Election
+		}
+		if seen[of] {
 			continue
 		}
-		seen[c.Election] = true
-		events, err := p.service.Events(p.tb.Context(), leadership.EventsRequest{Election: c.Election, Limit: leadership.MaxPageSize})
+		seen[of] = true
+		events, err := p.service.Events(p.tb.Context(), leadership.EventsRequest{Election: of, Limit: leadership.MaxPageSize})
 		if err != nil && !errors.Is(err, leadership.NotFound) {
 			p.tb.Fatal(err)
 		}
@@ -253,6 +260,7 @@ func TestHistoriesAreWhatTheRulesSay(t *testing.T) {
 		{handedOver, "configured acquired serving handingOver ready yielded released acquired serving handingOver ready yielded expired acquired", "3 6 8 12 13 14 20"},
 		{underParent, "configured acquired configured acquired released", "3 4 10 11"},
 		{parts, "configured acquired delegated delegated released configured acquired configured", "5 7 11 12"},
+		{seated, "configured configured configured paused resumed configured acquired expired acquired expired acquired configured acquired configured expired acquired halted lifted", "4 10 14"},
 	} {
 		r := c.history(t)
 		var got []string

@@ -207,6 +207,8 @@ var eventsOf = map[leadership.OrderKind][]leadership.EventType{
 	leadership.OrderBan:     {leadership.EventBanned},
 	leadership.OrderApprove: {leadership.EventApproved, leadership.EventEpoch},
 	leadership.OrderLift:    {leadership.EventLifted},
+	leadership.OrderHalt:    {leadership.EventHalted},
+	leadership.OrderUnhalt:  {leadership.EventLifted},
 }
 
 // resolve looks up in the history the calls whose outcome is unknown, or that a server may have

@@ -18,6 +18,7 @@ import (
 	"regent/store"
 	"regent/store/firestore"
 	"regent/store/spanner"
+	"regent/test/faults/record"
 )
 
 // place prepares the store and, where there are two servers, a topic. It returns the emulators that
@@ -47,7 +48,7 @@ func (s *session) announce(ctx context.Context) (err error) {
 	}
 	listening, stop := context.WithCancel(ctx)
 	var listener sync.WaitGroup
-	listener.Go(func() { s.topic.consume(listening, &s.notes, s.plan.Elections) })
+	listener.Go(func() { s.topic.consume(listening, &s.notes, s.elections()) })
 	s.closing = append(s.closing, func() {
 		stop()
 		listener.Wait()
@@ -110,6 +111,11 @@ func (s *session) discard(ctx context.Context) error {
 	return nil
 }
 
+// elections are all that there are, beside those of Regent's own.
+func (s *session) elections() []leadership.Election {
+	return record.WithSeats(s.plan.Elections, s.plan.Seats)
+}
+
 // truth is what the store has of the elections.
 type truth struct {
 	Records []rule.Snapshot
@@ -125,7 +131,7 @@ func (s *session) read(ctx context.Context) (t truth, err error) {
 		return t, err
 	}
 	defer leases.Close()
-	for _, e := range s.plan.Elections {
+	for _, e := range append(s.elections(), leadership.HaltsElection) {
 		snap, err := leases.Get(ctx, e)
 		if err != nil {
 			return t, fmt.Errorf("the record of %s: %w", e, err)
@@ -135,6 +141,9 @@ func (s *session) read(ctx context.Context) (t truth, err error) {
 		})
 		if err != nil {
 			return t, fmt.Errorf("the history of %s: %w", e, err)
+		}
+		if e == leadership.HaltsElection && len(events) == 0 { // there was no halt
+			continue
 		}
 		t.Records, t.History = append(t.Records, snap), append(t.History, events...)
 		if last, r := events[len(events)-1], snap.Record; last.Revision != r.Revision || last.Token != r.Token {

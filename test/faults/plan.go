@@ -29,6 +29,7 @@ type Plan struct {
 	Pace      time.Duration // between two calls of an agent, on average
 	Servers   int
 	Elections []leadership.Election
+	Seats     int                                             // that record.Pool has at most
 	Ballots   map[leadership.Election]leadership.BallotPolicy // of some of them
 	// Successors are the candidates of the elections whose leaders hand over: of some of them.
 	Successors map[leadership.Election][]leadership.CandidateID
@@ -73,6 +74,7 @@ func NewPlan(store Store, seed uint64, shifts bool, lease time.Duration) Plan {
 	d.faults()
 	d.ballots()
 	d.successors()
+	d.seats()
 	return d.plan
 }
 
@@ -228,6 +230,23 @@ func (d *drawer) successors() {
 	}
 }
 
+// seats draws who wants a seat of the pool: two more than it has.
+func (d *drawer) seats() {
+	d.plan.Seats = 2 + d.rand.IntN(2)
+	join := func(m record.Member) {
+		m.Election = record.Pool
+		d.join(d.rand.IntN(len(d.plan.Groups)), m)
+	}
+	for i := range d.plan.Seats + 2 {
+		m := record.Member{Name: fmt.Sprintf("sue-%d", i), Role: record.Campaigner, Server: d.server()}
+		if i%2 > 0 {
+			m.Role, m.Server = record.Caller, d.serverOrAny()
+		}
+		join(m)
+	}
+	join(record.Member{Name: "usher", Role: record.Usher, Server: record.Any})
+}
+
 // members are the candidates of an election that lead by themselves.
 func (d *drawer) members(e leadership.Election) (names []string) {
 	for _, t := range d.plan.Groups {
@@ -261,11 +280,14 @@ func (p Plan) faultsEnd() (until time.Duration) {
 	return until
 }
 
+// contends is for how long the agents contend.
+func (p Plan) contends() time.Duration { return max(warmUp+p.faultsEnd()+calm+p.Lease, round) }
+
 // String is the plan in a few lines.
 func (p Plan) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s, seed %d: %d servers, %d elections, %d candidates, %d of them regent run, leases of %v",
-		p.Store, p.Seed, p.Servers, len(p.Elections), p.Candidates(), len(p.Wrappers), p.Lease)
+	fmt.Fprintf(&b, "%s, seed %d: %d servers, %d elections and one with %d seats, %d candidates, %d of them regent run, leases of %v",
+		p.Store, p.Seed, p.Servers, len(p.Elections), p.Seats, p.Candidates(), len(p.Wrappers), p.Lease)
 	for _, t := range p.Groups {
 		fmt.Fprintf(&b, "\n%s:", t.Name)
 		if t.Offset != 0 {

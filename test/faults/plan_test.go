@@ -28,7 +28,7 @@ func TestPlansTryEverythingThatCanGoWrong(t *testing.T) {
 	handing, not := 0, 0
 	for seed := range uint64(1000) {
 		p := faults.NewPlan(faults.Firestore, seed, true, 0)
-		if n := p.Candidates(); n < 5 || n > 32 {
+		if n := p.Candidates(); n < 5+4 || n > 32+5 {
 			t.Errorf("seed %d has %d candidates", seed, n)
 		}
 		for _, f := range p.Faults {

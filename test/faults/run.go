@@ -39,6 +39,7 @@ var ErrInvalid = errors.New("the run proves nothing")
 const (
 	warmUp = 3 * time.Second
 	calm   = 1500 * time.Millisecond // and a lease
+	round  = 11 * time.Second        // of an usher, with which the calm is no shorter
 )
 
 // Run carries out the plan of the seed, in 10 to 30 s, and checks the recording. All processes have
@@ -105,7 +106,7 @@ func (s *session) play(ctx context.Context) error {
 	}
 	sleep(ctx, warmUp)
 	missed := s.applyFaults(ctx)
-	sleep(ctx, calm+s.plan.Lease)
+	sleep(ctx, s.plan.contends()-warmUp-s.plan.faultsEnd())
 	s.quiet(ctx)
 	s.leave()
 	if missed != nil {

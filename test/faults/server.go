@@ -106,6 +106,9 @@ func (v *server) ready(ctx context.Context, p *process) error {
 func (v *server) configure(ctx context.Context, e leadership.Election, lockDelay time.Duration) error {
 	r := leadership.Configure{Election: e}
 	r.Config = leadership.Config{LeaseDuration: v.session.plan.Lease, LockDelay: lockDelay, Ballot: v.session.plan.Ballots[e]}
+	if e == record.Pool {
+		r.Config.Seats = v.session.plan.Seats
+	}
 	_, err := v.client.Do(ctx, r)
 	return err
 }

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"regent/leadership"
 	"regent/test/faults/record"
 	"regent/test/machine"
 	"regent/test/proxy"
@@ -77,7 +78,7 @@ func (s *session) setUp(ctx context.Context) error {
 
 // configure makes the elections, so that there is something to watch.
 func (s *session) configure(ctx context.Context) error {
-	for _, e := range s.plan.Elections {
+	for _, e := range slices.Concat(s.plan.Elections, []leadership.Election{record.Pool}) {
 		if err := s.servers[0].configure(ctx, e, 0); err != nil {
 			return err
 		}
@@ -130,7 +131,7 @@ func (s *session) hop(name, target string) (*proxy.Hop, error) {
 func (s *session) startAgents(ctx context.Context) error {
 	for i, p := range s.plan.Groups {
 		t := &group{Group: p, session: s, config: record.Config{
-			Name: p.Name, Elections: s.plan.Elections, Lease: s.plan.Lease, Pace: s.plan.Pace, Offset: p.Offset, Seed: s.plan.Seed + uint64(i)<<32,
+			Name: p.Name, Elections: s.plan.Elections, Seats: s.plan.Seats, Lease: s.plan.Lease, Pace: s.plan.Pace, Offset: p.Offset, Seed: s.plan.Seed + uint64(i)<<32,
 			Members: p.Members, Ballots: s.plan.Ballots, Successors: s.plan.Successors, Lie: s.lie.Belief, Deaf: s.lie.Deaf,
 		}}
 		if err := s.connect(t); err != nil {

@@ -66,7 +66,7 @@ func (s *session) tick(ctx context.Context, v *server) {
 
 // history reads the events of all elections from a server.
 func (s *session) history(ctx context.Context) (all []leadership.Event, err error) {
-	for _, e := range s.plan.Elections {
+	for _, e := range s.elections() {
 		events, err := allEvents(func(after leadership.Revision) ([]leadership.Event, error) {
 			return s.servers[0].client.Events(ctx, leadership.EventsRequest{Election: e, After: after, Limit: leadership.MaxPageSize})
 		})

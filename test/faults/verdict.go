@@ -21,6 +21,9 @@ type Result struct {
 	Effects    int          // that leaders have finished
 	InDoubt    int          // that leaders were told are in doubt
 	Decisions  int          // that leaders have made
+	Seats      int          // changes of leader at seats, which Leaders does not count
+	Lowered    int          // terms at seats that were told to end, for there are fewer now
+	Halted     int          // candidates that were refused in a halt, when all must have heard of it
 	Faults     map[Kind]int // that were planned, and happened
 	Late       int          // times at which the machine itself was late, or a store's time went back
 }
@@ -71,10 +74,18 @@ func (p Plan) guard() time.Duration {
 func (s *session) check(r checker.Recording) checker.Findings {
 	all := checker.All(r, slack, s.plan.guard())
 	for i, n := range all {
-		if n.Name == "Linear" && n.Err() != nil && s.plan.Store != File {
-			all[i].Report = checker.LinearBack(r, s.plan.guard(), emulatorLag)
-			s.excuses.Excuse("the store's time went back: %v", n.Err())
+		if n.Err() == nil || s.plan.Store == File {
+			continue
 		}
+		switch n.Name {
+		case "Linear":
+			all[i].Report = checker.LinearBack(r, s.plan.guard(), emulatorLag)
+		case "SE":
+			all[i].Report = checker.SE(r, emulatorLag)
+		default:
+			continue
+		}
+		s.excuses.Excuse("the store's time went back: %v", n.Err())
 	}
 	return all
 }
@@ -121,7 +132,7 @@ func (f findings) violation() error {
 
 // valid returns an error that says why the run proves nothing, or nil.
 func (f findings) valid(p Plan) error {
-	seconds := (warmUp + p.faultsEnd() + calm + p.Lease).Seconds()
+	seconds := p.contends().Seconds()
 	least := int(seconds * p.leastRate())
 	switch {
 	case f.result.Operations < least:
@@ -134,6 +145,8 @@ func (f findings) valid(p Plan) error {
 		return fmt.Errorf("%w: no leader has decided a proposal", ErrInvalid)
 	case f.result.Leaders == 0:
 		return fmt.Errorf("%w: the leader never changed", ErrInvalid)
+	case f.result.Seats == 0 || f.result.Lowered == 0 || f.result.Halted == 0 && p.Store == File: // an emulator may take too long until all have heard
+		return fmt.Errorf("%w: of seats there were %d changes of leader, %d terms that ended for want of seats, and %d refusals in a halt", ErrInvalid, f.result.Seats, f.result.Lowered, f.result.Halted)
 	}
 	return nil
 }
@@ -171,10 +184,15 @@ func resultOf(p Plan, r checker.Recording) Result {
 			result.Decisions++
 		}
 	}
+	result.Lowered, result.Halted = seatsOf(r)
 	led := map[leadership.Election]bool{}
 	for _, e := range r.History {
 		if e.Type == leadership.EventAcquired && led[e.Election] {
-			result.Leaders++
+			if _, _, seat := e.Election.SeatOf(); seat {
+				result.Seats++
+			} else {
+				result.Leaders++
+			}
 		}
 		led[e.Election] = led[e.Election] || e.Type == leadership.EventAcquired
 	}
@@ -184,4 +202,29 @@ func resultOf(p Plan, r checker.Recording) Result {
 		}
 	}
 	return result
+}
+
+// seatsOf counts terms at seats that were lowered, and refusals in halts that are older than five
+// seconds.
+func seatsOf(r checker.Recording) (lowered, halted int) {
+	type term struct {
+		leadership.Election
+		leadership.Token
+	}
+	seen := map[term]bool{}
+	for _, c := range r.Calls {
+		a := c.Answer
+		switch {
+		case a == nil:
+		case a.EndsBecause == leadership.EndsSeats && !seen[term{a.Election, a.Token}]:
+			seen[term{a.Election, a.Token}] = true
+			lowered++
+		case c.Verb == checker.Acquire && c.Because == leadership.ReasonHalted && slices.ContainsFunc(r.History, func(e leadership.Event) bool {
+			old := a.ReadAt.Sub(e.At)
+			return e.Type == leadership.EventHalted && old > 5*time.Second && old < 8*time.Second
+		}):
+			halted++
+		}
+	}
+	return lowered, halted
 }

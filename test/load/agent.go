@@ -55,7 +55,7 @@ func (m *members) wait(i int, asked func()) error {
 				return err
 			}
 			m.move(i, &state, "leads at revision %d", g.Revision)
-			m.report(Report{Grant: &Grant{boottime.Now(), g.LeaderID, key.Text(), g.FencingToken, g.Revision}})
+			m.report(Report{Grant: &Grant{boottime.Now(), g.Election, g.LeaderID, key.Text(), g.FencingToken, g.Revision}})
 			return nil
 		}
 		if p, err := wire.DecodeProblem(answer); err != nil || !errors.Is(p.Leadership(), leadership.LeaseHeld) {

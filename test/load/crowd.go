@@ -54,6 +54,7 @@ type Report struct {
 // Grant is a waiter that leads, with what it takes to release its lease.
 type Grant struct {
 	At          time.Duration          `json:"at"`
+	Election    leadership.Election    `json:"election"` // a seat, if the crowd's has seats
 	CandidateID leadership.CandidateID `json:"candidateId"`
 	Key         string                 `json:"key"`
 	Token       leadership.Token       `json:"token"`

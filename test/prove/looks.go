@@ -177,7 +177,7 @@ func longTests() []goTest {
 	return []goTest{
 		{"./test", "TestACommandIsGoneBeforeItsLeaseEnds|TestNoFencedUpdateIsLost"},
 		{"./test", "TestACallCutAnywhereAndRepeatedIsDoneOnce|TestManyCandidatesAtTwoServersElectOneLeaderEach|" +
-			"TestAnInstanceThatStopsLosesNoWaiterOrWatcher|TestACrowdCostsTheStoreNothingWhileItWaits"},
+			"TestAnInstanceThatStopsLosesNoWaiterOrWatcher|TestACrowdCostsTheStoreNothingWhileItWaits|TestACrowdThatWaitsForSeatsHasNoLeaderMore"},
 		{"./test", "TestAnInstanceUnderAttackServesOthers|TestTheBinaryIsTheSameWhereverItIsBuilt"},
 		{"./leadership/client", "TestBeliefsNeverOverlapWhileClocksAreWithinTheDrift|TestBeliefsBeyondTheDriftOverlapByNoMoreThanIsPredicted"},
 		{"./test/belief", "TestStatesThatDifferByPermutationAreOne|TestTheBestBidderLeadsInEveryStateOfABallot|" +
@@ -268,7 +268,7 @@ func (g faultRuns) breaks(store faults.Store) func(context.Context, uint64) (tal
 		case err != nil:
 			return nil, err
 		}
-		t := tally{"runs": 1, "operations": int64(r.Operations), "unknown outcomes": int64(r.Unknown), "changes": int64(r.Changes), "changes of leader": int64(r.Leaders), "events delivered": int64(r.Deliveries), "effects": int64(r.Effects), "in doubt": int64(r.InDoubt), "decisions": int64(r.Decisions), "excuses": int64(r.Late)}
+		t := tally{"runs": 1, "operations": int64(r.Operations), "unknown outcomes": int64(r.Unknown), "changes": int64(r.Changes), "changes of leader": int64(r.Leaders), "events delivered": int64(r.Deliveries), "effects": int64(r.Effects), "in doubt": int64(r.InDoubt), "decisions": int64(r.Decisions), "changes of leader at seats": int64(r.Seats), "lowered seats": int64(r.Lowered), "halted": int64(r.Halted), "excuses": int64(r.Late)}
 		for _, n := range r.Faults {
 			t["faults"] += int64(n)
 		}

@@ -44,6 +44,8 @@ func (p *agent) act(ctx context.Context) {
 		p.read(ctx)
 	case record.Operator:
 		p.operate(ctx)
+	case record.Usher:
+		p.usher(ctx)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"regent/leadership"
 	"regent/test/checker"
+	"regent/test/faults/record"
 )
 
 // The longest that a caller stands in line and, if its last reply was lost, for how long: long
@@ -23,10 +24,11 @@ const (
 type caller struct {
 	*agent
 	key   leadership.Key
-	token leadership.Token // of what it leads or has led; 0 for none under this key
-	spent bool             // a release was sent
-	lost  bool             // the reply to its last acquire
-	yield bool             // it gives its lease up to a successor that is ready
+	of    leadership.Election // of what it leads or has led: a seat, or Election
+	token leadership.Token    // of what it leads or has led; 0 for none under this key
+	spent bool                // a release was sent
+	lost  bool                // the reply to its last acquire
+	yield bool                // it gives its lease up to a successor that is ready
 	last  leadership.Token
 	term  *term // what it believes in; nil for nothing
 }
@@ -37,7 +39,9 @@ type term struct {
 	over  chan struct{}
 }
 
-func newCaller(p *agent) *caller { return &caller{agent: p, key: leadership.NewKey()} }
+func newCaller(p *agent) *caller {
+	return &caller{agent: p, key: leadership.NewKey(), of: p.Election}
+}
 
 func (c *caller) work(ctx context.Context) {
 	defer func() {
@@ -93,10 +97,10 @@ func (c *caller) acquire(ctx context.Context) {
 	c.lost = err != nil && !errors.Is(err, leadership.LeaseHeld) && !errors.Is(err, leadership.NotEligible)
 	switch {
 	case err == nil:
-		if c.token > 0 && grant.Token != c.token {
+		if c.token > 0 && (grant.Token != c.token || grant.Election != c.of) {
 			c.disbelieve()
 		}
-		c.token, c.last = grant.Token, grant.Token
+		c.of, c.token, c.last = grant.Election, grant.Token, grant.Token
 		c.believe(leadership.Deadline(sent, min(grant.Waited, c.recorder.Now()-sent), grant.ExpiresIn, 0))
 	case errors.Is(err, leadership.LeaseHeld) && c.named(err):
 		if c.token > 0 {
@@ -185,19 +189,19 @@ func (c *caller) lose() {
 }
 
 func (c *caller) request() leadership.LeaseRequest {
-	return leadership.LeaseRequest{Election: c.Election, CandidateID: candidate(c.Name), Key: c.key, Token: c.token}
+	return leadership.LeaseRequest{Election: c.of, CandidateID: candidate(c.Name), Key: c.key, Token: c.token}
 }
 
 func (c *caller) check(ctx context.Context) {
 	ctx, cancel := c.within(ctx, c.patience())
 	defer cancel()
-	_, _ = c.server().CheckToken(ctx, leadership.TokenCheck{Election: c.Election, Token: c.last})
+	_, _ = c.server().CheckToken(ctx, leadership.TokenCheck{Election: c.of, Token: c.last})
 }
 
 func (c *caller) get(ctx context.Context) {
 	ctx, cancel := c.within(ctx, c.patience())
 	defer cancel()
-	_, _ = c.server().Get(ctx, c.Election)
+	_, _ = c.server().Get(ctx, c.of)
 }
 
 // believe extends the belief to that moment, or begins one.
@@ -214,10 +218,10 @@ func (c *caller) believe(until time.Duration) {
 	t := &term{over: make(chan struct{})}
 	t.until.Store(int64(until))
 	c.term = t
-	token := c.token
+	of, token := c.of, c.token
 	go func() {
 		defer close(t.over)
-		c.lead(c.Election, token, func() bool { return c.recorder.Now() < time.Duration(t.until.Load()) })
+		c.lead(of, token, func() bool { return c.recorder.Now() < time.Duration(t.until.Load()) })
 	}()
 }
 
@@ -233,9 +237,9 @@ func (c *caller) disbelieve() {
 // read reads the cache, and now and then the store. A reader of one server never says what it has
 // seen; one of all of them does.
 func (p *agent) read(ctx context.Context) {
-	known := map[leadership.Election]leadership.Revision{}
+	known, all := map[leadership.Election]leadership.Revision{}, record.WithSeats(p.Elections, p.Seats)
 	for ctx.Err() == nil {
-		e := p.Elections[p.rand.IntN(len(p.Elections))]
+		e := all[p.rand.IntN(len(all))]
 		r := leadership.ReadRequest{Election: e, Strong: p.rand.IntN(10) == 0}
 		if p.Server < 0 {
 			r.Known = known[e]
@@ -274,6 +278,38 @@ func (p *agent) operate(ctx context.Context) {
 		p.rest(ctx, 5*p.Pace)
 		p.order(ctx, p.Elections[p.rand.IntN(len(p.Elections))])
 		p.rest(ctx, 5*p.Pace)
+	}
+}
+
+// usher lets the pool have fewer seats and all again, halts it for longer than any instance may be
+// deaf to that, does the first once more, and pauses it; and so on.
+func (p *agent) usher(ctx context.Context) {
+	for n := 0; ctx.Err() == nil; n = (n + 1) % 6 {
+		give := leadership.Order{Reason: "it has to be", Actor: p.Name}
+		switch n {
+		case 0, 3:
+			p.seats(ctx, 1+p.rand.IntN(p.Seats-1))
+			sleep(ctx, p.Lease/2) // until leaders renew
+		case 1, 4:
+			p.seats(ctx, p.Seats)
+		case 2:
+			give.Kind, give.For = leadership.OrderHalt, 8*time.Second
+			p.gives(ctx, record.Pool+"*", give)
+			sleep(ctx, 6*time.Second)
+			give.Kind, give.For = leadership.OrderUnhalt, 0
+			p.gives(ctx, record.Pool+"*", give)
+		case 5:
+			give.Kind, give.For, give.Mode = leadership.OrderPause, leadership.MinOrder, leadership.PauseDrain
+			p.gives(ctx, record.Pool, give)
+		}
+		p.rest(ctx, 2*p.Pace)
+	}
+}
+
+// seats asks for so many seats until it is answered.
+func (p *agent) seats(ctx context.Context, n int) {
+	for p.configure(ctx, record.Pool, leadership.Config{LeaseDuration: p.Lease, Seats: n}) != nil && ctx.Err() == nil {
+		p.rest(ctx, p.Pace)
 	}
 }
 

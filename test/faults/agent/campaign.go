@@ -20,7 +20,9 @@ func (p *agent) campaign(ctx context.Context) {
 	var asking sync.WaitGroup
 	defer asking.Wait()
 	server := p.server()
-	asking.Go(func() { p.propose(ctx, server) })
+	if p.Election != record.Pool { // whose leaders are asked by seat
+		asking.Go(func() { p.propose(ctx, server) })
+	}
 	for ctx.Err() == nil {
 		if p.rand.IntN(2) == 0 {
 			_ = p.server().Run(ctx, p.Election, func(_ context.Context, l *client.Lease) error {
@@ -52,7 +54,7 @@ func (p *agent) term(ctx context.Context, l *client.Lease) {
 	leaving.Go(func() { p.cause(ctx, l) })
 	server := p.server()
 	leaving.Go(func() { p.decide(ctx, l, server) })
-	p.lead(p.Election, l.Token(), func() bool { return ctx.Err() == nil && l.Valid() })
+	p.lead(l.Election(), l.Token(), func() bool { return ctx.Err() == nil && l.Valid() })
 }
 
 // successor draws the candidate to hand over to, which may be one that does not come; "" for none.
@@ -86,7 +88,7 @@ func (p *agent) resign(ctx context.Context, l *client.Lease) {
 func (p *agent) cause(ctx context.Context, l *client.Lease) {
 	for ctx.Err() == nil && l.Valid() {
 		c := checker.EffectCall{
-			Who: fmt.Sprintf("%s#%d", p.name, l.Token()), Election: p.Election, Token: l.Token(),
+			Who: fmt.Sprintf("%s#%d", p.name, l.Token()), Election: l.Election(), Token: l.Token(),
 			ID: leadership.EffectID(fmt.Sprint("second-", int(p.recorder.Now().Seconds()))),
 		}
 		begun := p.effect(c, func(c *checker.EffectCall) error {
@@ -142,13 +144,13 @@ func (p *agent) propose(ctx context.Context, server *client.Client) {
 func (p *agent) decide(ctx context.Context, l *client.Lease, server *client.Client) {
 	who := fmt.Sprintf("%s#%d", p.name, l.Token())
 	for ctx.Err() == nil && l.Valid() {
-		all, _ := server.Proposals(ctx, p.Election) // none if it cannot be read
+		all, _ := server.Proposals(ctx, l.Election()) // none if it cannot be read
 		for _, open := range all.Open {
 			verdict := leadership.ProposalAccepted
 			if l.Token()%2 == 0 {
 				verdict = leadership.ProposalRejected
 			}
-			c := checker.ProposalCall{Who: who, Election: p.Election, ID: open.ID, Asked: p.recorder.Now()}
+			c := checker.ProposalCall{Who: who, Election: l.Election(), ID: open.ID, Asked: p.recorder.Now()}
 			answer, err := l.Decide(ctx, open.ID, verdict, "")
 			c.Token = l.Token() // a new epoch may have come meanwhile
 			p.recordProposal(c, answer, err)

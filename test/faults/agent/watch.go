@@ -8,11 +8,12 @@ import (
 	"regent/leadership"
 	"regent/leadership/client"
 	"regent/test/checker"
+	"regent/test/faults/record"
 )
 
 // watch reads the stream until ctx ends. It is a consumer once it has been told the present state.
 func (p *agent) watch(ctx context.Context) {
-	w := &watcher{agent: p, consumer: checker.Consumer{Name: p.name, Elections: p.Elections, After: map[leadership.Election]leadership.Revision{}}}
+	w := &watcher{agent: p, consumer: checker.Consumer{Name: p.name, Elections: record.WithSeats(p.Elections, p.Seats), After: map[leadership.Election]leadership.Revision{}}}
 	if p.Election != "" {
 		w.consumer.Elections = []leadership.Election{p.Election}
 	}
@@ -37,7 +38,7 @@ type watcher struct {
 
 func (w *watcher) hear(n client.News) {
 	switch {
-	case n.Lease != nil && !slices.Contains(w.Elections, n.Lease.Election), n.Event != nil && !slices.Contains(w.Elections, n.Event.Election):
+	case n.Lease != nil && !slices.Contains(w.consumer.Elections, n.Lease.Election), n.Event != nil && !slices.Contains(w.consumer.Elections, n.Event.Election):
 		// of Regent's own
 	case n.Lease != nil && w.expected:
 		w.recorder.Fail("%s is told once more how %s is, as if its watch had begun anew", w.name, n.Lease.Election)
@@ -47,6 +48,11 @@ func (w *watcher) hear(n client.News) {
 			w.expect()
 		}
 	case n.Ready:
+		for _, e := range w.consumer.Elections {
+			if _, told := w.consumer.After[e]; !told && !w.expected {
+				w.consumer.Deleted = append(w.consumer.Deleted, e)
+			}
+		}
 		w.expect()
 	case n.Event != nil:
 		w.expect()

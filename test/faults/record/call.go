@@ -90,7 +90,8 @@ func readBody(call *checker.Call, body []byte) error {
 		err := json.Unmarshal(body, &w)
 		call.Token = w.FencingToken
 		return err
-	case checker.Verb(leadership.OrderEvict), checker.Verb(leadership.OrderPause), checker.Verb(leadership.OrderResume), checker.Verb(leadership.OrderApprove):
+	case checker.Verb(leadership.OrderEvict), checker.Verb(leadership.OrderPause), checker.Verb(leadership.OrderResume), checker.Verb(leadership.OrderApprove),
+		checker.Verb(leadership.OrderHalt), checker.Verb(leadership.OrderUnhalt):
 		w := wire.Verb(call.Verb).Row().Body()
 		if err := json.Unmarshal(body, w); err != nil {
 			return err
@@ -100,6 +101,7 @@ func readBody(call *checker.Call, body []byte) error {
 			return err
 		}
 		call.Verb, call.Order = checker.Order, c.(leadership.Order)
+		call.Election = call.Order.Record()
 	default:
 		return fmt.Errorf("no call that is known: %s", call.Verb)
 	}

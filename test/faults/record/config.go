@@ -1,6 +1,7 @@
 package record
 
 import (
+	"slices"
 	"time"
 
 	"regent/leadership"
@@ -24,6 +25,7 @@ type Config struct {
 	Servers   []string // host:port of each
 	Ledger    string   // host:port of where leaders write
 	Elections []leadership.Election
+	Seats     int // that Pool has at most
 	Lease     time.Duration
 	Pace      time.Duration // between two calls of one member, on average
 	Offset    time.Duration // by which the time namespace of the process shifts its clock
@@ -49,6 +51,7 @@ const (
 	Watcher    Role = "watcher"    // reads the stream of events
 	Reader     Role = "reader"     // reads the cache
 	Operator   Role = "operator"   // configures
+	Usher      Role = "usher"      // lets Pool have more and fewer seats, pauses it, and halts it
 )
 
 // Member is one agent.
@@ -59,6 +62,18 @@ type Member struct {
 	Server   int                 // which; Any for one after the other
 	// what it says of itself where it asks to lead
 	Candidacy leadership.Candidacy
+}
+
+// Pool is the election that has seats.
+const Pool leadership.Election = "pool"
+
+// WithSeats are the elections, and Pool with so many seats.
+func WithSeats(elections []leadership.Election, seats int) []leadership.Election {
+	all := append(slices.Clone(elections), Pool)
+	for n := range seats {
+		all = append(all, Pool.Seat(n+1))
+	}
+	return all
 }
 
 // Any is no particular server.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -281,10 +282,53 @@ func (s *script) seats() error {
 			return err
 		}
 	}
+	lead := func(a agent, e leadership.Election) func() error { // through an instance that knows the halts
+		return func() error {
+			_, err := s.inst.Acquire(s.ctx, a.ask(e))
+			return err
+		}
+	}
+	granted := make(chan error, 1)
+	wait := func() error { // until nothing is asked of the store
+		go func() {
+			ask := s.bob.ask(whole)
+			ask.Wait = leadership.MaxWait
+			_, err := s.inst.Acquire(s.ctx, ask)
+			granted <- err
+		}()
+		for began, rpcs := false, 0; !began || rpcs > 0; began = began || rpcs > 0 {
+			if err := pause(s.ctx, 500*time.Millisecond); err != nil {
+				return err
+			}
+			asked, _ := s.handle.Take()
+			rpcs = asked.RPCs()
+		}
+		return nil
+	}
 	return all(
 		s.counted("giving an election 3 seats", seats(3)),
 		s.counted("grant of a seat, of 3 that are read first", s.acquire(s.ann, whole)),
-		s.acquire(s.bob, whole),
+		s.acquire(newAgent("gus"), whole), // who begins at seat 2
 		s.counted("one seat less", seats(2)),
+		wait,
+		func() error { return s.halts(s.inst) },
+		s.counted("release of a seat, and its grant to the candidate that waits", func() error {
+			if _, err := s.inst.Do(s.ctx, leadership.Release{LeaseRequest: s.ann.lease(whole+".1", 1)}); err != nil {
+				return err
+			}
+			return <-granted
+		}),
+		func() error {
+			_, err := s.inst.Do(s.ctx, leadership.Order{Kind: leadership.OrderHalt, Election: "gp*", For: time.Hour, Reason: "it has to be", Actor: "olga"})
+			return err
+		},
+		func() error { return s.halts(s.inst) },
+		s.counted("grant while others are halted, as the instance knows", lead(s.ann, "free")),
+		s.counted("refusal in a halt that the instance knows", func() error {
+			if err := lead(s.ann, whole)(); !errors.Is(err, leadership.LeaseHeld) {
+				return fmt.Errorf("it was not refused: %w", err)
+			}
+			return nil
+		}),
 	)
 }

@@ -29,7 +29,7 @@ const fewElections = 1000
 // What an instance remembers of elections and how long it takes to look at all of them grows no
 // faster than their number; nothing that was acknowledged is lost by kill -9, and no lease.
 func TestManyElections(t *testing.T) {
-	machine.Share(t)
+	t.Parallel()
 	show := func(t *testing.T, in func() place, instances, n int) {
 		few := newManyRun(t, in(), instances, n/10)
 		all := newManyRun(t, in(), instances, n)

@@ -15,6 +15,7 @@ import (
 	"github.com/go-chi/chi/v5/middleware"
 
 	"regent/leadership/instance"
+	"regent/leadership/statement"
 	"regent/leadership/wire"
 )
 
@@ -35,6 +36,8 @@ type Config struct {
 	// Admit, if it is not nil, is asked before the body of a call is read, unless Server has read
 	// it: that of an acquire of up to 2 KiB.
 	Admit wire.Admit
+	// Statements signs what leaders ask for; nil refuses to.
+	Statements *statement.Issuer
 	// Doors are mounted beside the API, by their paths: each serves its path and all paths below
 	// it, but "/" itself alone.
 	Doors map[string]Door
@@ -59,6 +62,7 @@ type api struct {
 	ready   func(context.Context) (string, error)
 	hosts   func(string) bool
 	admit   wire.Admit
+	issuer  *statement.Issuer
 	origins http.CrossOriginProtection // trusts no other origin
 	timeout time.Duration
 	limit   time.Duration // of a stream
@@ -77,6 +81,7 @@ func New(c Config) http.Handler {
 		ready:   c.Ready,
 		hosts:   c.Hosts,
 		admit:   c.Admit,
+		issuer:  c.Statements,
 		timeout: cmp.Or(c.RequestTimeout, 10*time.Second),
 		limit:   cmp.Or(c.StreamLimit, 270*time.Second),
 		ping:    cmp.Or(c.PingInterval, 15*time.Second),
@@ -101,7 +106,7 @@ type handlers map[wire.Verb]handler
 // handlers returns the handlers of all files.
 func (a *api) handlers() handlers {
 	all := handlers{}
-	for _, some := range []handlers{a.leaseHandlers(), a.batchHandlers(), a.readHandlers(), a.commandHandlers(), a.memberHandlers(), a.successionHandlers(), a.healthHandlers()} {
+	for _, some := range []handlers{a.leaseHandlers(), a.batchHandlers(), a.readHandlers(), a.commandHandlers(), a.memberHandlers(), a.successionHandlers(), a.statementHandlers(), a.healthHandlers()} {
 		maps.Copy(all, some)
 	}
 	return all

@@ -22,7 +22,12 @@ func (a *api) batchRenew(w http.ResponseWriter, r *http.Request) error {
 	if err := batchCall(w, r, &body); err != nil {
 		return err
 	}
-	read := func(v wire.Renewal) (leadership.LeaseRequest, error) { return v.Leadership(v.Election) }
+	read := func(v wire.Renewal) (leadership.LeaseRequest, error) {
+		if v.Statement {
+			return leadership.LeaseRequest{}, wrong("/statement", "a batch has no statements; renew the lease by itself, or leave it out")
+		}
+		return v.Leadership(v.Election)
+	}
 	b := newBatch(body.Renewals, read)
 	if err := b.run(r.Context(), a.service.BatchRenew); err != nil {
 		return err

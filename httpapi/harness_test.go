@@ -178,7 +178,7 @@ func (w *fixture) send(request *http.Request, body string) answer {
 	}
 	a := answer{response.StatusCode, response.Header, text}
 	w.contract.Check(apitest.Exchange{Request: request, RequestBody: []byte(body), Status: a.status, Header: a.header, Body: text})
-	if kept := request.URL.Path == wire.PathSpec && a.status < 400; !kept && a.header.Get("Cache-Control") != "no-store" || a.header.Get("X-Content-Type-Options") != "nosniff" {
+	if kept := (request.URL.Path == wire.PathSpec || request.URL.Path == wire.PathKeySet) && a.status < 400; !kept && a.header.Get("Cache-Control") != "no-store" || a.header.Get("X-Content-Type-Options") != "nosniff" {
 		w.t.Errorf("%s %s: headers %v", request.Method, request.URL, a.header)
 	}
 	return a

@@ -22,6 +22,9 @@ func (a *api) acquire(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if request.Statement && a.issuer == nil {
+		return wrong("/statement", "%s, and nothing was done; leave it out, or start the server with --statement-key", unsigned)
+	}
 	if request.Wait > 0 {
 		return a.campaign(w, r, &request)
 	}
@@ -36,7 +39,7 @@ func (a *api) acquireNow(w http.ResponseWriter, r *http.Request, request *leader
 	if err != nil {
 		return err
 	}
-	return answerGrant(w, request, &grant)
+	return a.answerGrant(w, r, request, &grant)
 }
 
 // campaign answers an acquire that may wait.
@@ -47,7 +50,7 @@ func (a *api) campaign(w http.ResponseWriter, r *http.Request, request *leadersh
 	if err != nil {
 		return err
 	}
-	return answerGrant(w, request, grant)
+	return a.answerGrant(w, r, request, grant)
 }
 
 func acquireRequest(w http.ResponseWriter, r *http.Request) (leadership.AcquireRequest, error) {
@@ -62,9 +65,12 @@ func acquireRequest(w http.ResponseWriter, r *http.Request) (leadership.AcquireR
 	return body.Leadership(e)
 }
 
-func answerGrant(w http.ResponseWriter, request *leadership.AcquireRequest, grant *leadership.Grant) error {
+func (a *api) answerGrant(w http.ResponseWriter, r *http.Request, request *leadership.AcquireRequest, grant *leadership.Grant) error {
 	answer := wire.NewGrant(*grant)
 	spread(&answer.Lease)
+	if request.Statement {
+		a.state(w, r, grant.Lease, &answer.Lease)
+	}
 	if request.Key != nil {
 		answer.Key = "" // a key is told once, by the reply to the call that made the server choose it
 	}
@@ -82,7 +88,15 @@ func (a *api) renew(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	lease, err := a.service.Renew(r.Context(), request)
-	return answerLeader(w, lease, err)
+	if err != nil {
+		return err
+	}
+	answer := wire.NewLease(lease)
+	spread(&answer)
+	if request.Statement {
+		a.state(w, r, lease, &answer)
+	}
+	return okLease(w, &answer)
 }
 
 // release is answered as a renewal is, without an ETag.

@@ -90,6 +90,9 @@ type Lease struct {
 	// Ticket is in the answer to the leader's own acquire and renewal, if the store needs one: the
 	// leader sends it with its next renewal.
 	Ticket Ticket
+	// Statement is in an answer to the leader that asked for it, and that the server could sign: a
+	// compact JWS, which others verify without a server. See package statement.
+	Statement string
 }
 
 // Ticket is what a store gives a leader to bring along to its next renewal, so that any instance

@@ -30,6 +30,8 @@ type AcquireRequest struct {
 	Via Via
 	// Inherit asks for the last checkpoint, too: see Ledger. A Service alone does not look at it.
 	Inherit bool
+	// Statement asks for a signed statement; see Lease. A Service does not look at it.
+	Statement bool
 	// Restore, if it is not zero, is the revision at which the election was deleted: the grant
 	// brings it back, as Configure with a zero Config does. It takes the right to configure, too,
 	// and there is no Wait with it.
@@ -174,6 +176,8 @@ type LeaseRequest struct {
 	KeyHash KeyHash
 	Token   Token
 	Ticket  Ticket // of the answer to the last heartbeat, or empty; a command has no use for it
+	// Statement asks for a signed statement with the renewal, as AcquireRequest does.
+	Statement bool
 	// Report is what the leader says of its work, to renew: see ParseReport. Empty: nothing.
 	Report []byte
 }

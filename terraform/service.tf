@@ -36,6 +36,8 @@ locals {
     REGENT_PEER_AUDIENCES = join(",", [for name, peer in var.peers : "${name}=${coalesce(peer.audience, peer.url)}"])
     }, length(var.metrics_elections) == 0 ? {} : {
     REGENT_METRICS_ELECTIONS = join(",", var.metrics_elections)
+    }, length(var.statement_keys) == 0 ? {} : {
+    REGENT_STATEMENT_KEY = join(",", [for k in var.statement_keys : "kms:${k}"])
     }, var.events_region == null ? {} : {
     REGENT_EVENTS_ENDPOINT = "${var.events_region}-pubsub.googleapis.com:443"
     }, var.auth == "platform" && length(local.probe) > 0 ? {

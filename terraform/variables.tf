@@ -676,6 +676,18 @@ variable "metrics_elections" {
   }
 }
 
+variable "statement_keys" {
+  description = "Versions of Cloud KMS keys (EC_SIGN_P256_SHA256 or EC_SIGN_ED25519) for signed statements; the first signs, all are published. Give the server's service account roles/cloudkms.signerVerifier on them."
+  type        = list(string)
+  default     = []
+  nullable    = false
+
+  validation {
+    condition     = alltrue([for k in var.statement_keys : can(regex("^projects/[^/,]+/locations/[^/,]+/keyRings/[^/,]+/cryptoKeys/[^/,]+/cryptoKeyVersions/[0-9]+$", k))])
+    error_message = "statement_keys contains what is not a key's version: projects/P/locations/L/keyRings/R/cryptoKeys/K/cryptoKeyVersions/N."
+  }
+}
+
 variable "metric_names" {
   description = "The form of the metrics' names where they arrive: otlp (as sent to telemetry.googleapis.com, with dots and without suffixes) or prometheus (as scraped from /metrics by a collector, with _total, _seconds and the like)."
   type        = string

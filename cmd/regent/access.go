@@ -18,6 +18,7 @@ import (
 	"regent/httpapi/access/limit"
 	"regent/leadership"
 	"regent/leadership/instance"
+	"regent/leadership/statement"
 	"regent/leadership/telemetry"
 	"regent/leadership/wire"
 )
@@ -100,6 +101,7 @@ type access struct {
 	limits *limit.Gate // nil without an access file
 	rights *authz.Gate // nil without an access file
 	bodies *limit.Bodies
+	issuer *statement.Issuer // of statements; nil without a key
 	// strangers bounds the lines in the log about callers that are not known, so that they cannot
 	// fill it. The metrics count all of them.
 	strangers *rate.Limiter

@@ -54,7 +54,7 @@ func (c *cli) acquireCommand() *cobra.Command {
 	var metadata []byte
 	var note string
 	var via leadership.Via
-	var inherit bool
+	var inherit, state bool
 	cmd := &cobra.Command{
 		Use:   "acquire ELECTION [--candidate ID]",
 		Short: "Ask to lead an election",
@@ -95,6 +95,7 @@ last leader has left ('regent checkpoint'), and no earlier leader can put anothe
 				Candidacy:     worth.of(who.id),
 				Via:           via,
 				Inherit:       inherit,
+				Statement:     state,
 			}, wait)
 		},
 	}
@@ -106,6 +107,7 @@ last leader has left ('regent checkpoint'), and no earlier leader can put anothe
 	cmd.Flags().StringVar(&note, "note", "", "what the candidate will do with the lease, in at most 256 bytes; readers see it while the lease lasts")
 	addVia(cmd, &via)
 	cmd.Flags().BoolVar(&inherit, "inherit", false, "get with the lease what earlier leaders have left: the checkpoint, effects in doubt and open proposals")
+	addStatement(cmd, &state)
 	cmd.Flags().Var(&value[time.Duration]{&wait, "0s", "DURATION", parseWait}, "wait", "how long to wait in line while another candidate leads, up to 24h, or forever; --timeout is added")
 	c.complete(cmd, "wait", "30s", "5m", "forever")
 	return c.remote(cmd)
@@ -149,6 +151,7 @@ func acquireInTurn(ctx context.Context, server *client.Client, r leadership.Acqu
 
 func (c *cli) renewCommand() *cobra.Command {
 	var ticket string
+	var state bool
 	cmd := c.leaseCommand(&cobra.Command{
 		Use:   "renew ELECTION [--candidate ID] --token N",
 		Short: "Renew a lease",
@@ -158,9 +161,10 @@ once. After any other failure the lease may still be valid: retry until your own
 With --output json the answers of acquire and renew may have a "ticket". Given to the next renewal it saves the store a
 read; no renewal needs it.`,
 	}, func(server *client.Client, ctx context.Context, r leadership.LeaseRequest) (leadership.Lease, error) {
-		r.Ticket = leadership.Ticket(ticket)
+		r.Statement, r.Ticket = state, leadership.Ticket(ticket)
 		return server.Renew(ctx, r)
 	})
+	addStatement(cmd, &state)
 	cmd.Flags().StringVar(&ticket, "ticket", "", "the ticket of the last answer, if it had one")
 	return cmd
 }

@@ -24,7 +24,7 @@ func (c *cli) makeGroups() []group {
 			c.serveCommand(),
 		}},
 		{"lead", "Hold a lease step by step, and work with the members", []*cobra.Command{
-			c.renewCommand(), c.releaseCommand(), c.checkCommand(), c.requestApprovalCommand(), c.delegateCommand(), c.effectsCommand(), c.joinCommand(), c.proposeCommand(),
+			c.renewCommand(), c.releaseCommand(), c.checkCommand(), c.verifyCommand(), c.requestApprovalCommand(), c.delegateCommand(), c.effectsCommand(), c.joinCommand(), c.proposeCommand(),
 			c.proposalsCommand(), c.decideCommand(),
 		}},
 		{"succession", "Pass a lease on, with what the next leader needs", []*cobra.Command{

@@ -168,6 +168,9 @@ func leaseRows(l leadership.Lease) [][]string {
 	if l.Parent.Election != "" {
 		row("via", viaText(l.Parent))
 	}
+	if l.Statement != "" {
+		row("statement", l.Statement)
+	}
 	if l.Report != "" {
 		row("report", printable(string(l.Report))+", "+remaining(l.ReportAge)+" ago")
 	}

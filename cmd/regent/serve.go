@@ -23,6 +23,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"regent/cmd/regent/internal/cloud"
 	"regent/httpapi"
 	"regent/httpapi/dashboard"
 	"regent/httpapi/kubernetes"
@@ -76,6 +77,9 @@ Peers are other services, such as the one of a whole company for those of its re
 that it holds there ('regent acquire --via'), and its own then ends with that one. Each peer is asked with :checkToken; it
 must let this service read: --peer-audience and --peer-id-token-file say with which identity.
 
+Statements: a leader that asks for it gets a signed statement that it holds its lease, which others verify offline ('regent
+verify', SERVER/.well-known/jwks.json). Keys are rotated by --statement-key NEW,OLD, after OLD,NEW for five minutes.
+
 With --tls-cert and --tls-key, PEM files, it serves HTTPS (TLS 1.2 or later, HTTP/2). Changed files are used within seconds,
 without a restart.
 
@@ -118,6 +122,7 @@ func (s *serviceSettings) addTo(c *cli, cmd *cobra.Command) {
 	cmd.Flags().Var(&value[string]{&s.access.file, "", "FILE", parseText}, "access", "a YAML file that says who may do what; changes are followed")
 	cmd.Flags().Var(&value[string]{&s.certificate.cert, "", "FILE", parseText}, "tls-cert", "serve HTTPS with this certificate, in PEM, its issuers' after it; changes are followed")
 	cmd.Flags().Var(&value[string]{&s.certificate.key, "", "FILE", parseText}, "tls-key", "the key of the certificate, in PEM")
+	cmd.Flags().Var(&value[[]string]{&s.statementKeys, "", "KEY,…", parseTexts}, "statement-key", "sign statements with this key: a file, in PEM (PKCS #8, Ed25519 or P-256), or "+kmsPrefix+"projects/…/cryptoKeyVersions/N; more keys after it are published only (default: none)")
 	cmd.Flags().Var(&value[[]string]{&s.hosts, "", "NAME,…", parseTexts}, "allow-host", "with --auth none: names under which a proxy on this machine or a container calls the service")
 	cmd.Flags().Var(&value[string]{&s.metricsListen, "", "HOST:PORT", parseText}, "metrics-listen", "where to serve metrics to Prometheus, at /metrics (default: nowhere)")
 	cmd.Flags().Var(&value[[]leadership.Election]{&s.named, "", "NAME|PREFIX*,…", parseElections}, "metrics-elections", "elections that metrics show by name, the first 200 of them: names, and beginnings of names with a *, such as 'deploy.*,nightly' (default: none)")
@@ -143,6 +148,7 @@ func (s *serviceSettings) addTo(c *cli, cmd *cobra.Command) {
 	c.from(cmd, "access", "REGENT_ACCESS")
 	c.from(cmd, "tls-cert", "REGENT_TLS_CERT")
 	c.from(cmd, "tls-key", "REGENT_TLS_KEY")
+	c.from(cmd, "statement-key", "REGENT_STATEMENT_KEY")
 	c.from(cmd, "allow-host", "REGENT_ALLOW_HOST")
 	c.from(cmd, "metrics-listen", "REGENT_METRICS_LISTEN")
 	c.from(cmd, "metrics-elections", "REGENT_METRICS_ELECTIONS")
@@ -176,6 +182,9 @@ func (c *cli) serve(ctx context.Context, s serviceSettings) error {
 	defer at.Close()
 	who, err := openAccess(ctx, s.access, c.env, m) // before the store, too
 	if err != nil {
+		return err
+	}
+	if who.issuer, err = openIssuer(ctx, s, &cloud.Client{}); err != nil {
 		return err
 	}
 	leases, err := c.openStore(ctx, m.log, s)
@@ -248,7 +257,7 @@ func (c *cli) serveStore(ctx context.Context, m *measures, who *access, name str
 	defer cancel()
 	ready := &readiness{store: leases, instance: inst, latch: who.latch, crowd: crowd{log: m.log, count: m.Displaced}}
 	service := instance.Guard(inst, append(who.gates(s.maxConcurrency), m)...) // refused calls are no operations
-	config := httpapi.Config{Service: service, Log: m.log, Ready: ready.check, Hosts: s.answers(), Admit: who.admit, StreamLimit: s.streamLimit}
+	config := httpapi.Config{Service: service, Log: m.log, Ready: ready.check, Hosts: s.answers(), Admit: who.admit, Statements: who.issuer, StreamLimit: s.streamLimit}
 	beside, err := openDoors(s, who, service, config, journal)
 	if err != nil {
 		return err

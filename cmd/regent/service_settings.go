@@ -40,6 +40,7 @@ type serviceSettings struct {
 	kubernetes    bool                  // also serve Leases as a Kubernetes API server does
 	ui            bool                  // also serve the dashboard
 	mcp           bool                  // also serve tools for language models
+	statementKeys []string              // files, and versions of Cloud KMS after kmsPrefix; the first signs
 
 	history     time.Duration // see store.Config
 	cacheExpiry time.Duration // see instance.Config

@@ -57,6 +57,7 @@ func (c *Client) campaign(ctx, within context.Context, election leadership.Elect
 		LeaseDuration: c.candidate.LeaseDuration,
 		Metadata:      c.candidate.Metadata,
 		Inherit:       c.candidate.Inherit,
+		Statement:     c.candidate.Statement,
 	}}
 	if wait == 0 && k.rounds == 0 {
 		k.rounds = triesWithoutWait

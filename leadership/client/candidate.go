@@ -63,6 +63,9 @@ type Candidate struct {
 	// Inherit asks for what earlier leaders have left, in the election's grant: see
 	// Lease.Inherited, InDoubt and OpenProposals. It costs the store some reads and a write more.
 	Inherit bool
+	// Statement asks for a signed statement with the grant and each renewal: see Lease.Statement.
+	// The lease is then renewed by itself, in no batch.
+	Statement bool
 	// HearProposals has the leader watch its election, to hear of proposals by NoticeAsked: a
 	// stream for each lease.
 	HearProposals bool

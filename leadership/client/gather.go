@@ -91,6 +91,7 @@ func (s *groups) sleep(k *keeper, sent, pause time.Duration) plan {
 	defer s.mu.Unlock()
 	s.join(k)
 	k.plan, k.asleep = k.group.plan(k.duration, sent, pause), true
+	k.plan.solo = k.client.candidate.Statement
 	return k.plan
 }
 

@@ -267,3 +267,28 @@ func TestEachLeaseOfABatchBringsItsOwnTicket(t *testing.T) {
 		}
 	})
 }
+
+func TestALeaderThatAsksHasANewStatementAfterEachRenewal(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		agent := recordRenewals(t, server, client.Candidate{ID: "ann", LeaseDuration: 30 * time.Second, Statement: true})
+		leases := leadMany(t, agent.Client, "stated", 2, time.Millisecond)
+		before := []string{leases[0].Statement(), leases[1].Statement()}
+		time.Sleep(time.Minute)
+		for i, l := range leases {
+			if now := l.Statement(); before[i] == "" || now == "" || now == before[i] {
+				t.Errorf("%s: %q after %q", l.Election(), now, before[i])
+			}
+		}
+		for _, call := range agent.take() {
+			if call.batch || !call.renewals[0].Statement {
+				t.Errorf("in a batch: %t, %+v", call.batch, call.renewals)
+			}
+		}
+		requireValid(t, leases)
+		other := lead(t, server.Client(named("bob")))
+		if other.Statement() != "" {
+			t.Error("a statement that was not asked for")
+		}
+		resignAll(t, append(leases, other))
+	})
+}

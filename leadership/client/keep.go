@@ -96,7 +96,7 @@ func (k *keeper) next(now time.Duration) leadership.LeaseRequest {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	r := k.request
-	r.Token, r.Ticket = cmp.Or(k.epoch, r.Token), k.ticket
+	r.Token, r.Ticket, r.Statement = cmp.Or(k.epoch, r.Token), k.ticket, k.client.candidate.Statement
 	urgent := k.ends.because == leadership.EndsStuck && k.ends.on-now <= k.duration
 	r.Report = k.reports.next(now, urgent)
 	return r
@@ -223,6 +223,7 @@ func (k *keeper) extend(sent, now time.Duration, answer leadership.Lease) (left 
 	epoch = k.epoch != 0
 	k.request.Token, k.epoch = cmp.Or(k.epoch, k.request.Token), 0
 	k.belief.Renewed(sent, now, answer)
+	k.statement = answer.Statement
 	k.ends = newTermEnd(sent, 0, answer)
 	k.reports.answered()
 	return k.remaining(now), failed, epoch

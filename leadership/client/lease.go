@@ -56,13 +56,14 @@ type Lease struct {
 	failure error             // of the last renewal; nil if it was answered; guarded by mu
 	over    error             // why it has ended; nil until then; guarded by mu
 	// which of the errors above that is; nil if another context ended; guarded by mu
-	own      error
-	released bool      // the server has answered its release; guarded by mu
-	readOnly bool      // as ReadOnly says; guarded by mu
-	ends     termEnd   // as the last answer says; guarded by mu
-	reports  reporting // guarded by mu
-	notices  notices
-	handOver handOver // guarded by mu
+	own       error
+	statement string    // of the last answer; guarded by mu
+	released  bool      // the server has answered its release; guarded by mu
+	readOnly  bool      // as ReadOnly says; guarded by mu
+	ends      termEnd   // as the last answer says; guarded by mu
+	reports   reporting // guarded by mu
+	notices   notices
+	handOver  handOver // guarded by mu
 
 	checkpoints atomic.Int64 // the sequence of the last one that is known of
 
@@ -89,7 +90,7 @@ func (c *Client) newLease(ctx context.Context, sent time.Duration, g leadership.
 		client:   c,
 		duration: g.LeaseDuration,
 		request:  leadership.LeaseRequest{Election: g.Election, CandidateID: g.LeaderID, Key: g.Key, Token: g.Token},
-		ticket:   g.Ticket,
+		ticket:   g.Ticket, statement: g.Statement,
 		extended: make(chan struct{}, 1),
 		kept:     make(chan struct{}),
 
@@ -137,6 +138,15 @@ func (l *Lease) Token() leadership.Token {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.request.Token
+}
+
+// Statement returns the newest signed statement that this leader holds the lease, to show to
+// others, who verify it by package statement; "" if Candidate.Statement is not set, or if the
+// server could not sign. It ends when the lease would without a renewal: ask for it each time.
+func (l *Lease) Statement() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.statement
 }
 
 // Duration returns how long the lease lasts after each heartbeat, by the store's clock.

@@ -100,7 +100,7 @@ func NewRenewals(batch []leadership.LeaseRequest) Renewals {
 		var key [keyLength]byte
 		base64.RawURLEncoding.Encode(key[:], r.Key[:])
 		keys.Write(key[:])
-		w.Renewals[i].Value = Renewal{r.Election, LeaseRequest{r.CandidateID, keys.String()[i*keyLength:], r.Token, r.Ticket, rawObject(r.Report)}}
+		w.Renewals[i].Value = Renewal{r.Election, LeaseRequest{r.CandidateID, keys.String()[i*keyLength:], r.Token, r.Ticket, rawObject(r.Report), false}}
 	}
 	return w
 }

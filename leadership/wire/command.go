@@ -86,6 +86,9 @@ func (w *ReleaseRequest) Command(e leadership.Election, _ leadership.Revision) (
 	if err == nil && len(r.Report) > 0 {
 		err = malformed("report", "a release takes no report; send it with a renewal before, or leave it out")
 	}
+	if err == nil && r.Statement {
+		err = malformed("statement", "a release has no statement; leave it out")
+	}
 	return leadership.Release{LeaseRequest: r, Outcome: w.Outcome, Note: w.Note}, err
 }
 

@@ -181,6 +181,12 @@ func (o *object) lease(before string, w *Lease) {
 	if w.Ticket != "" {
 		o.string(`,"ticket":`, string(w.Ticket))
 	}
+	if w.Statement != "" {
+		o.string(`,"statement":`, string(w.Statement))
+	}
+	if w.StatementError != "" {
+		o.string(`,"statementError":`, string(w.StatementError))
+	}
 	if w.MaxStalenessMs != 0 {
 		o.integer(`,"maxStalenessMs":`, int64(w.MaxStalenessMs))
 	}
@@ -278,6 +284,12 @@ func (o *object) grant(before string, w *Grant) {
 	if w.Ticket != "" {
 		o.string(`,"ticket":`, string(w.Ticket))
 	}
+	if w.Statement != "" {
+		o.string(`,"statement":`, string(w.Statement))
+	}
+	if w.StatementError != "" {
+		o.string(`,"statementError":`, string(w.StatementError))
+	}
 	if w.MaxStalenessMs != 0 {
 		o.integer(`,"maxStalenessMs":`, int64(w.MaxStalenessMs))
 	}
@@ -352,6 +364,9 @@ func (o *object) leaseRequest(before string, w *LeaseRequest) {
 	if w.Report != nil {
 		o.value(`,"report":`, w.Report)
 	}
+	if w.Statement {
+		o.bool(`,"statement":`, w.Statement)
+	}
 	o.end(from, '{', '}')
 }
 
@@ -365,6 +380,9 @@ func (o *object) releaseRequest(before string, w *ReleaseRequest) {
 	}
 	if w.Report != nil {
 		o.value(`,"report":`, w.Report)
+	}
+	if w.Statement {
+		o.bool(`,"statement":`, w.Statement)
 	}
 	if w.Outcome != "" {
 		o.string(`,"outcome":`, string(w.Outcome))
@@ -464,6 +482,9 @@ func (o *object) renewal(before string, w *Renewal) {
 	}
 	if w.Report != nil {
 		o.value(`,"report":`, w.Report)
+	}
+	if w.Statement {
+		o.bool(`,"statement":`, w.Statement)
 	}
 	o.end(from, '{', '}')
 }
@@ -653,6 +674,9 @@ func (s *scan) leaseRequest() (w LeaseRequest) {
 		case "report":
 			s.once(&had, 1<<4)
 			w.Report = s.object()
+		case "statement":
+			s.once(&had, 1<<5)
+			w.Statement = s.bool()
 		default:
 			s.fail()
 		}
@@ -680,11 +704,14 @@ func (s *scan) releaseRequest() (w ReleaseRequest) {
 		case "report":
 			s.once(&had, 1<<4)
 			w.Report = s.object()
-		case "outcome":
+		case "statement":
 			s.once(&had, 1<<5)
+			w.Statement = s.bool()
+		case "outcome":
+			s.once(&had, 1<<6)
 			w.Outcome = leadership.Outcome(s.string(3))
 		case "note":
-			s.once(&had, 1<<6)
+			s.once(&had, 1<<7)
 			w.Note = string(s.string(4))
 		default:
 			s.fail()
@@ -716,6 +743,9 @@ func (s *scan) renewal() (w Renewal) {
 		case "report":
 			s.once(&had, 1<<5)
 			w.Report = s.object()
+		case "statement":
+			s.once(&had, 1<<6)
+			w.Statement = s.bool()
 		default:
 			s.fail()
 		}
@@ -784,6 +814,9 @@ func (s *scan) acquireRequest() (w AcquireRequest) {
 		case "inherit":
 			s.once(&had, 1<<11)
 			w.Inherit = s.bool()
+		case "statement":
+			s.once(&had, 1<<12)
+			w.Statement = s.bool()
 		default:
 			s.fail()
 		}
@@ -911,8 +944,14 @@ func (s *scan) lease() (w Lease) {
 		case "ticket":
 			s.once(&had, 1<<31)
 			w.Ticket = leadership.Ticket(s.string(2))
-		case "maxStalenessMs":
+		case "statement":
 			s.once(&had, 1<<32)
+			w.Statement = string(s.string(13))
+		case "statementError":
+			s.once(&had, 1<<33)
+			w.StatementError = string(s.string(14))
+		case "maxStalenessMs":
+			s.once(&had, 1<<34)
 			w.MaxStalenessMs = int64(s.number())
 		default:
 			s.fail()
@@ -1024,23 +1063,29 @@ func (s *scan) grant() (w Grant) {
 		case "ticket":
 			s.once(&had, 1<<31)
 			w.Ticket = leadership.Ticket(s.string(2))
-		case "maxStalenessMs":
+		case "statement":
 			s.once(&had, 1<<32)
+			w.Statement = string(s.string(13))
+		case "statementError":
+			s.once(&had, 1<<33)
+			w.StatementError = string(s.string(14))
+		case "maxStalenessMs":
+			s.once(&had, 1<<34)
 			w.MaxStalenessMs = int64(s.number())
 		case "key":
-			s.once(&had, 1<<33)
+			s.once(&had, 1<<35)
 			w.Key = string(s.string(1))
 		case "waitedMs":
-			s.once(&had, 1<<34)
+			s.once(&had, 1<<36)
 			w.WaitedMs = int64(s.number())
 		case "inherited":
-			s.once(&had, 1<<35)
+			s.once(&had, 1<<37)
 			w.Inherited = scanAny[*leadership.Inheritance](s)
 		case "inDoubt":
-			s.once(&had, 1<<36)
+			s.once(&had, 1<<38)
 			w.InDoubt = scanAny[[]leadership.Effect](s)
 		case "proposals":
-			s.once(&had, 1<<37)
+			s.once(&had, 1<<39)
 			w.Proposals = scanAny[[]leadership.Proposal](s)
 		default:
 			s.fail()
@@ -1062,7 +1107,7 @@ func (s *scan) via() (w Via) {
 			w.FencingToken = leadership.Token(s.number())
 		case "peer":
 			s.once(&had, 1<<2)
-			w.Peer = new(string(s.string(13)))
+			w.Peer = new(string(s.string(15)))
 		default:
 			s.fail()
 		}
@@ -1098,7 +1143,7 @@ func (s *scan) succession() (w Succession) {
 		switch string(name) {
 		case "to":
 			s.once(&had, 1<<0)
-			w.To = leadership.CandidateID(s.string(14))
+			w.To = leadership.CandidateID(s.string(16))
 		case "since":
 			s.once(&had, 1<<1)
 			w.Since = s.instant(6)
@@ -1137,7 +1182,7 @@ func (s *scan) configuration() (w Configuration) {
 			w.RetireAfter = s.duration()
 		case "description":
 			s.once(&had, 1<<4)
-			w.Description = string(s.string(15))
+			w.Description = string(s.string(17))
 		case "policy":
 			s.once(&had, 1<<5)
 			w.Policy = new(s.policy())
@@ -1155,28 +1200,28 @@ func (s *scan) override() (w Override) {
 		switch string(name) {
 		case "id":
 			s.once(&had, 1<<0)
-			w.ID = leadership.OverrideID(s.string(16))
+			w.ID = leadership.OverrideID(s.string(18))
 		case "kind":
 			s.once(&had, 1<<1)
-			w.Kind = leadership.OverrideKind(s.string(17))
+			w.Kind = leadership.OverrideKind(s.string(19))
 		case "candidateId":
 			s.once(&had, 1<<2)
 			w.CandidateID = leadership.CandidateID(s.string(0))
 		case "principal":
 			s.once(&had, 1<<3)
-			w.Principal = string(s.string(18))
+			w.Principal = string(s.string(20))
 		case "mode":
 			s.once(&had, 1<<4)
-			w.Mode = leadership.PauseMode(s.string(19))
+			w.Mode = leadership.PauseMode(s.string(21))
 		case "elections":
 			s.once(&had, 1<<5)
-			w.Elections = leadership.Election(s.string(20))
+			w.Elections = leadership.Election(s.string(22))
 		case "actor":
 			s.once(&had, 1<<6)
-			w.Actor = string(s.string(21))
+			w.Actor = string(s.string(23))
 		case "reason":
 			s.once(&had, 1<<7)
-			w.Reason = string(s.string(22))
+			w.Reason = string(s.string(24))
 		case "since":
 			s.once(&had, 1<<8)
 			w.Since = s.instant(6)
@@ -1200,16 +1245,16 @@ func (s *scan) policy() (w Policy) {
 		switch string(name) {
 		case "strategy":
 			s.once(&had, 1<<0)
-			w.Strategy = new(leadership.Strategy(s.string(23)))
+			w.Strategy = new(leadership.Strategy(s.string(25)))
 		case "require":
 			s.once(&had, 1<<1)
 			for w.Require = make([]string, 0, s.room(false)); s.more(len(w.Require)); {
-				w.Require = append(w.Require, string(s.string(24)))
+				w.Require = append(w.Require, string(s.string(26)))
 			}
 		case "prefer":
 			s.once(&had, 1<<2)
 			for w.Prefer = make([]string, 0, s.room(false)); s.more(len(w.Prefer)); {
-				w.Prefer = append(w.Prefer, string(s.string(25)))
+				w.Prefer = append(w.Prefer, string(s.string(27)))
 			}
 		case "window":
 			s.once(&had, 1<<3)
@@ -1231,7 +1276,7 @@ func (s *scan) policy() (w Policy) {
 			w.Promotion = s.bool()
 		case "leadersOf":
 			s.once(&had, 1<<9)
-			w.LeadersOf = new(string(s.string(26)))
+			w.LeadersOf = new(string(s.string(28)))
 		case "delegation":
 			s.once(&had, 1<<10)
 			w.Delegation = new(s.delegation())
@@ -1252,13 +1297,13 @@ func (s *scan) policy() (w Policy) {
 			w.ErrorRate = scanAny[*leadership.ErrorRate](s)
 		case "onTrip":
 			s.once(&had, 1<<16)
-			w.OnTrip = leadership.OnTrip(s.string(27))
+			w.OnTrip = leadership.OnTrip(s.string(29))
 		case "cooldown":
 			s.once(&had, 1<<17)
 			w.Cooldown = s.duration()
 		case "cooldownOf":
 			s.once(&had, 1<<18)
-			w.CooldownOf = leadership.CooldownOf(s.string(28))
+			w.CooldownOf = leadership.CooldownOf(s.string(30))
 		case "verdicts":
 			s.once(&had, 1<<19)
 			w.Verdicts = s.int()
@@ -1279,7 +1324,7 @@ func (s *scan) delegation() (w Delegation) {
 		switch string(name) {
 		case "parent":
 			s.once(&had, 1<<0)
-			w.Parent = new(leadership.Election(s.string(29)))
+			w.Parent = new(leadership.Election(s.string(31)))
 		case "depth":
 			s.once(&had, 1<<1)
 			w.Depth = new(s.int())
@@ -1368,6 +1413,6 @@ func (s *scan) series() (w Series) {
 
 // How many names there are of members with such values.
 const (
-	stringNames  = 30
+	stringNames  = 32
 	instantNames = 8
 )

@@ -43,8 +43,10 @@ type Lease struct {
 	Overrides       []Override             `json:"overrides,omitzero"` // in the answer to an order
 	Parked          string                 `json:"parked,omitzero"`    // while vacant: why it is, until an operator approves
 	Deleted         bool                   `json:"deleted,omitzero"`
-	Configured      bool                   `json:"configured,omitzero"` // in the answer to checkToken
-	Ticket          leadership.Ticket      `json:"ticket,omitzero"`     // for the leader's next renewal
+	Configured      bool                   `json:"configured,omitzero"`     // in the answer to checkToken
+	Ticket          leadership.Ticket      `json:"ticket,omitzero"`         // for the leader's next renewal
+	Statement       string                 `json:"statement,omitzero"`      // if the request asked for it
+	StatementError  string                 `json:"statementError,omitzero"` // or why there is none
 	// MaxStalenessMs marks a lease that was read from a cache: it was true at some moment within
 	// this time before it was sent, and may not be any more. It is left out of a lease that was
 	// read from the store.
@@ -78,6 +80,7 @@ func NewLease(l leadership.Lease) Lease {
 		Deleted:         l.Deleted,
 		Configured:      l.Configured,
 		Ticket:          l.Ticket,
+		Statement:       l.Statement,
 	}
 	if l.State == leadership.Held {
 		rest := [...]int64{millisDown(l.ExpiresIn), millisDown(l.RenewIn)} // one allocation, not two
@@ -154,6 +157,7 @@ func (w Lease) Leadership() (leadership.Lease, error) {
 		Seat:            w.Seat,
 		Configured:      w.Configured,
 		Ticket:          w.ticket(),
+		Statement:       w.Statement,
 	}, nil
 }
 

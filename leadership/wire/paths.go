@@ -12,6 +12,7 @@ const (
 	PathLive             = "/health/live"
 	PathReady            = "/health/ready"
 	PathSpec             = "/openapi.yaml"
+	PathKeySet           = "/.well-known/jwks.json"
 )
 
 // The suffixes of the path of an election.

@@ -24,6 +24,7 @@ type AcquireRequest struct {
 	Load          int64                  `json:"load,omitzero"`
 	Via           *Via                   `json:"via,omitzero"`
 	Inherit       bool                   `json:"inherit,omitzero"`
+	Statement     bool                   `json:"statement,omitzero"`
 }
 
 // NewAcquireRequest writes a request.
@@ -40,6 +41,7 @@ func NewAcquireRequest(r leadership.AcquireRequest) AcquireRequest {
 		Load:          r.Load,
 		Via:           newVia(r.Via.Peer, r.Via.Election, r.Via.Token),
 		Inherit:       r.Inherit,
+		Statement:     r.Statement,
 	}
 	if r.Key != nil {
 		w.Key = new(r.Key.Text())
@@ -57,6 +59,7 @@ func (w AcquireRequest) Leadership(e leadership.Election) (leadership.AcquireReq
 		Wait:        time.Duration(w.Wait),
 		Candidacy:   leadership.Candidacy{Role: given(w.Role), Priority: w.Priority, Load: w.Load},
 		Inherit:     w.Inherit,
+		Statement:   w.Statement,
 	}
 	if isEmpty(w.Role) {
 		return leadership.AcquireRequest{}, malformed("/role", "role is empty; it is %q or %q, or left out", leadership.RoleCandidate, leadership.RoleWitness)
@@ -90,12 +93,13 @@ type LeaseRequest struct {
 	Key          string                 `json:"key"`
 	FencingToken leadership.Token       `json:"fencingToken"`
 	Ticket       leadership.Ticket      `json:"ticket,omitzero"`
-	Report       jsontext.Value         `json:"report,omitzero"` // of a renewal; see leadership.ParseReport
+	Report       jsontext.Value         `json:"report,omitzero"`    // of a renewal; see leadership.ParseReport
+	Statement    bool                   `json:"statement,omitzero"` // of a renewal that is no part of a batch
 }
 
 // NewLeaseRequest writes a request.
 func NewLeaseRequest(r leadership.LeaseRequest) LeaseRequest {
-	return LeaseRequest{CandidateID: r.CandidateID, Key: r.Key.Text(), FencingToken: r.Token, Ticket: r.Ticket, Report: rawObject(r.Report)}
+	return LeaseRequest{CandidateID: r.CandidateID, Key: r.Key.Text(), FencingToken: r.Token, Ticket: r.Ticket, Report: rawObject(r.Report), Statement: r.Statement}
 }
 
 // Leadership reads a request about the election.
@@ -104,7 +108,7 @@ func (w LeaseRequest) Leadership(e leadership.Election) (leadership.LeaseRequest
 	if err != nil {
 		return leadership.LeaseRequest{}, err
 	}
-	return leadership.LeaseRequest{Election: e, CandidateID: w.CandidateID, Key: key, Token: w.FencingToken, Ticket: w.Ticket, Report: []byte(w.Report)}, nil
+	return leadership.LeaseRequest{Election: e, CandidateID: w.CandidateID, Key: key, Token: w.FencingToken, Ticket: w.Ticket, Report: []byte(w.Report), Statement: w.Statement}, nil
 }
 
 // TokenCheck is the body of a check.

@@ -70,6 +70,7 @@ const (
 	VerbLive             Verb = "live"
 	VerbReady            Verb = "ready"
 	VerbSpec             Verb = "spec"
+	VerbKeySet           Verb = "keySet"
 )
 
 // Role is a set of verbs that an access file grants.
@@ -246,7 +247,7 @@ var rows = []Row{
 	{
 		Verb: VerbAcquire, Method: http.MethodPost, Path: pathElection + Acquire, Type: ContentType, Scope: ScopeElection,
 		Roles: leads, Cost: CostCampaign, Metric: "acquire", Repeat: RepeatWithKey, Waits: true, AsCandidate: true, Creates: true,
-		Does: "Body `{candidateId, key?, leaseDuration?, wait?, metadata?, note?, priority?, capabilities?, load?, role?, via?, inherit?}`. The lease, or `LEASE_HELD` with who leads, the time left and the reason. With `wait` the candidate waits for its turn. With `inherit` the answer has what the last leader left behind; with `via` the lease stands on another one.",
+		Does: "Body `{candidateId, key?, leaseDuration?, wait?, metadata?, note?, priority?, capabilities?, load?, role?, via?, inherit?, statement?}`. The lease, or `LEASE_HELD` with who leads, the time left and the reason. With `wait` the candidate waits for its turn. With `inherit` the answer has what the last leader left behind; with `via` the lease stands on another one; with `statement` it has a signed statement.",
 	},
 	{
 		Verb: VerbRenew, Method: http.MethodPost, Path: pathElection + Renew, Type: ContentType, Scope: ScopeElection,
@@ -486,5 +487,6 @@ var rows = []Row{
 	},
 	{Verb: VerbLive, Method: http.MethodGet, Path: PathLive, Type: ContentType, Repeat: RepeatRead, Does: "200 while the process answers."},
 	{Verb: VerbReady, Method: http.MethodGet, Path: PathReady, Type: ContentType, Repeat: RepeatRead, Does: "200 while this instance can serve; `status` may be `degraded`."},
+	{Verb: VerbKeySet, Method: http.MethodGet, Path: PathKeySet, Type: ContentType, Repeat: RepeatRead, Does: "The public keys of statements (JWKS); 404 if the server signs none."},
 	{Verb: VerbSpec, Method: http.MethodGet, Path: PathSpec, Repeat: RepeatRead, Does: "The contract of this API, OpenAPI 3.1."},
 }

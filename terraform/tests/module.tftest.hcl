@@ -525,6 +525,19 @@ run "shows_elections_by_name" {
   }
 }
 
+run "signs_statements" {
+  command = plan
+
+  variables {
+    statement_keys = ["projects/p/locations/l/keyRings/r/cryptoKeys/k/cryptoKeyVersions/2", "projects/p/locations/l/keyRings/r/cryptoKeys/k/cryptoKeyVersions/1"]
+  }
+
+  assert {
+    condition     = output.settings.REGENT_STATEMENT_KEY == "kms:projects/p/locations/l/keyRings/r/cryptoKeys/k/cryptoKeyVersions/2,kms:projects/p/locations/l/keyRings/r/cryptoKeys/k/cryptoKeyVersions/1"
+    error_message = "statements are not signed with the keys that were given"
+  }
+}
+
 run "signs_people_in_by_a_name_of_their_own" {
   command = apply
 

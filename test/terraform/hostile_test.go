@@ -111,6 +111,7 @@ var hostile = []attack{
 	{refuses: "alert_thresholds", value: vars{"transition_seconds": 0.5}, says: "each ordinary change of leader would fire"},
 	{refuses: "alert_thresholds", value: vars{"silence_seconds": 90}, says: "300 is five minutes"},
 	{refuses: "metrics_elections", value: []string{"deploy.*.eu"}, says: "such as deploy.*"},
+	{refuses: "statement_keys", value: []string{"projects/p/locations/l/keyRings/r/cryptoKeys/k"}, says: "cryptoKeyVersions/N"},
 	{refuses: "metric_names", value: "statsd", says: "choose otlp unless"},
 	{refuses: "trace_ratio", value: 5, says: "write 1 % as 0.01"},
 	{refuses: "uptime_check", value: true, says: "or omit the check", also: vars{"ingress": "INGRESS_TRAFFIC_INTERNAL_LOAD_BALANCER"}},
@@ -156,6 +157,7 @@ func TestValidVariablesAreAccepted(t *testing.T) {
 		{"regions": []string{"europe-west1", "europe-west4"}, "events_region": "europe-west4", "domain": "regent.example.com"},
 		{"domain": "regent.example.com", "iap_domain": "regent-ui.example.com", "iap_audiences": []string{"/projects/1/global/backendServices/7"}, "mcp": true, "kubernetes": true, "ui": false},
 		{"metrics_elections": []string{"nightly", "deploy.*", "*"}},
+		{"statement_keys": []string{"projects/p/locations/l/keyRings/r/cryptoKeys/k/cryptoKeyVersions/1"}},
 	} {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			t.Parallel()

@@ -31,6 +31,7 @@ func TestThePackage(t *testing.T) {
 	}
 	node := exec.CommandContext(t.Context(), "node", append([]string{"--test"}, tests...)...)
 	node.Env = append(os.Environ(), "REGENT_TEST_SERVER="+serve(t), "REGENT_BINARY="+process.Regent.Path(t),
+		"REGENT_STATEMENTS="+filepath.Join(top(), "leadership", "statement", "testdata", "statements.json"),
 		"REGENT_SQLFENCE="+filepath.Join(top(), "leadership", "fence", "sqlfence", "table.go"))
 	if out, err := node.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)

@@ -2,6 +2,8 @@ package clienttest
 
 import (
 	"context"
+	"crypto/ed25519"
+	"crypto/rand"
 	"errors"
 	"log/slog"
 	"net"
@@ -13,6 +15,7 @@ import (
 	"regent/httpapi"
 	"regent/leadership/client"
 	"regent/leadership/instance"
+	"regent/leadership/statement"
 	"regent/store/memory"
 )
 
@@ -48,12 +51,27 @@ func Start() *Server {
 		panic(err) // fixed arguments: cannot fail
 	}
 	s.transport.DialContext = s.dial
-	s.server.Handler = httpapi.New(httpapi.Config{Service: service})
+	issuer, err := newIssuer()
+	if err != nil {
+		panic(err) // a new key is a good one
+	}
+	s.server.Handler = httpapi.New(httpapi.Config{Service: service, Statements: issuer})
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop = stop
 	s.running.Go(func() { service.Run(ctx) })
 	s.running.Go(func() { _ = s.server.Serve(&listener{dials: s.dials, closed: make(chan struct{})}) })
 	return s
+}
+
+// newIssuer returns an issuer with a key of its own.
+func newIssuer() (*statement.Issuer, error) {
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	return statement.NewIssuer("", statement.Key{Public: public, Sign: func(_ context.Context, message []byte) ([]byte, error) {
+		return ed25519.Sign(private, message), nil
+	}})
 }
 
 // Close ends the server. Its elections are lost.

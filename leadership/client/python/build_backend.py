@@ -68,6 +68,8 @@ def metadata():
         "Version": version(),
         "Summary": setting("description"),
         "Requires-Python": setting("requires-python"),
+        "Provides-Extra": "statements",
+        "Requires-Dist": 'cryptography>=42; extra == "statements"',
         "Classifier": "Typing :: Typed",
         "Description-Content-Type": "text/markdown",
     }

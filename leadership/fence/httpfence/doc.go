@@ -20,7 +20,8 @@
 //   - Marks: the highest token that has reached the resource, kept by the service itself. The mark
 //     is raised before the handler runs, and a lower token is never admitted again. It needs no
 //     Regent at run time, but believes every token: a sender of commands can lock all leaders out
-//     with a token that was never granted.
+//     with a token that was never granted, unless a signed statement shows that it was
+//     (package statement, before the Gate).
 //   - Checks: Regent is asked (:checkToken) whether the token is the current leader's, and the
 //     answer is believed for a short time. This works for a service without storage. It refuses a
 //     former leader soon, not at once. With ChecksConfig.Write Regent is asked as well whether the

@@ -83,7 +83,7 @@ var calls = []call{
 var unmeasured = []wire.Verb{
 	wire.VerbWatch, wire.VerbWatchAll, wire.VerbAcknowledgement, wire.VerbFollowJournal,
 	wire.VerbUnlock, wire.VerbApprove, wire.VerbLift, wire.VerbHalt, wire.VerbUnhalt, wire.VerbStepDown, wire.VerbRequestApproval, wire.VerbExplain, wire.VerbLeave,
-	wire.VerbHandOver, wire.VerbSayReady, wire.VerbSayServing, wire.VerbYield, wire.VerbDelegate, wire.VerbTree, wire.VerbTick, wire.VerbReady, wire.VerbSpec,
+	wire.VerbHandOver, wire.VerbSayReady, wire.VerbSayServing, wire.VerbYield, wire.VerbDelegate, wire.VerbTree, wire.VerbTick, wire.VerbReady, wire.VerbSpec, wire.VerbKeySet,
 	wire.VerbPutCheckpoint, wire.VerbCheckpoint, wire.VerbOpenJournal, wire.VerbAppendJournal, wire.VerbJournal, wire.VerbSnapshotJournal, wire.VerbReadSnapshot,
 	wire.VerbBeginEffect, wire.VerbFinishEffect, wire.VerbEffects, wire.VerbPropose, wire.VerbDecide, wire.VerbProposals,
 }

@@ -17,7 +17,7 @@ import (
 	htransport "google.golang.org/api/transport/http"
 )
 
-// Client reads from Google's APIs. Its zero value uses the APIs themselves, with the application
+// Client calls Google's APIs. Its zero value uses the APIs themselves, with the application
 // default credentials.
 type Client struct {
 	// HTTP makes the calls, with credentials; nil for the application default credentials.
@@ -48,6 +48,7 @@ const (
 	firestoreAPI = "firestore"
 	pubsubAPI    = "pubsub"
 	runAPI       = "run"
+	kmsAPI       = "cloudkms"
 
 	scope = "https://www.googleapis.com/auth/cloud-platform"
 	// maxAnswer is more than any answer that is asked for.

@@ -38,7 +38,7 @@ class Base(Generic[L]):
         self, election: str, *, lease: _wire.Duration | None = None, wait: _wire.Duration | None = None,
         margin: _wire.Duration = 0, candidate: str | None = None, role: str = "", priority: int = 0,
         capabilities: Iterable[str] = (), load: int | Callable[[], int] = 0, metadata: Mapping[str, Any] | None = None,
-        note: str = "", via: Handle | None = None, via_peer: str = "", inherit: bool = False,
+        note: str = "", via: Handle | None = None, via_peer: str = "", inherit: bool = False, statement: bool = False,
         on_succession: Callable[[Succession], object] | None = None, on_promotion: Callable[[Any], object] | None = None,
     ) -> L:
         """A block that leads: it waits in line until this candidate leads, renews the lease in the background, and
@@ -59,7 +59,8 @@ class Base(Generic[L]):
 
         `via` is a lease of this process that the new one stands on, and ends with at the latest; `via_peer` names the
         service that has granted it, if it is another. `inherit` asks for the checkpoint that the last leader has left,
-        for the effects that earlier leaders have not finished, and for open proposals.
+        for the effects that earlier leaders have not finished, and for open proposals. `statement` asks for a signed
+        statement with the grant and each renewal: see lease.statement.
 
         `on_succession` is called, beside, on a candidate that waits when the present leader is to hand over to it: it loads
         what the successor needs. Once it returns, the candidate says that it is ready, and the lease passes to it when the
@@ -77,7 +78,7 @@ class Base(Generic[L]):
         for name, value, want, kinds in (
             ("role", role, "a text", str), ("priority", priority, "an integer", int), ("metadata", metadata, "a dict", (Mapping, type(None))),
             ("note", note, "a text", str), ("via", via, "a lease of this process", (Handle, type(None))), ("via_peer", via_peer, "a text", str),
-            ("inherit", inherit, "True or False", bool),
+            ("inherit", inherit, "True or False", bool), ("statement", statement, "True or False", bool),
         ):
             _wire.check_type(name, value, want, isinstance(value, kinds))
         for name, function in (("on_succession", on_succession), ("on_promotion", on_promotion)):
@@ -91,7 +92,7 @@ class Base(Generic[L]):
         if isinstance(capabilities, (str, bytes)) or not isinstance(capabilities, Iterable):
             raise InvalidArgument(f"capabilities is {capabilities!r}; it is a list of names")
         body = {
-            "candidateId": _wire.check_candidate(name), "role": role, "priority": priority, "note": note, "inherit": inherit,
+            "candidateId": _wire.check_candidate(name), "role": role, "priority": priority, "note": note, "inherit": inherit, "statement": statement,
             "capabilities": sorted(set(capabilities)), "metadata": None if metadata is None else dict(metadata),
             "leaseDuration": None if lease is None else _wire.text(_wire.seconds(lease, "lease")),
         }

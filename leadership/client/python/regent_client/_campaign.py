@@ -149,7 +149,7 @@ class Campaign(Generic[H]):
             raise InvalidArgument(
                 f"a margin of {margin} s leaves nothing of a lease of {duration} s; ask for a longer lease, or use a shorter margin")
         now = self._core.clock()
-        term = Term(self._sent, now, wait, self._key, grant, margin)
+        term = Term(self._sent, now, wait, self._key, grant, margin, states=bool(self._asked.body.get("statement")))
         lease = self._kind(self._core, term, self._asked.via)
         if not lease.valid():
             self._backoff.reset()  # the next call gets the same lease, renewed, or a new one

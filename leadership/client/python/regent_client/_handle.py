@@ -65,6 +65,13 @@ class Handle:
         return self._term.token
 
     @property
+    def statement(self) -> str:
+        """The newest signed statement that this leader holds the lease, to show to others, who verify it by
+        statement.verify; empty if lead was called without statement=True, or if the server could not sign. It ends when
+        the lease would without a renewal, so ask for it each time."""
+        return self._term.statement
+
+    @property
     def duration(self) -> float:
         """How many seconds the lease lasts after each renewal, by the store's clock."""
         return self._term.duration

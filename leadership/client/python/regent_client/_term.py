@@ -99,9 +99,10 @@ class Next:
 class Term:
     """What a leader may believe of one lease. Not safe for several threads at once."""
 
-    def __init__(self, sent: float, now: float, wait: float, key: Key, grant: Json, margin: float) -> None:
+    def __init__(self, sent: float, now: float, wait: float, key: Key, grant: Json, margin: float, *, states: bool = False) -> None:
         """`grant` is the answer, at now, to a request that left at `sent` and was to wait that long; it has been checked
-        by mismatch. Nothing is left of the term if the answer took too long."""
+        by mismatch. Nothing is left of the term if the answer took too long. `states` asks for statements."""
+        self.states, self.statement = states, ""
         self.election, self.candidate, self.key = str(grant["election"]), str(grant["leaderId"]), key
         self.token: int = grant["fencingToken"]
         self.margin, self.duration = margin, lease_seconds(grant)
@@ -155,6 +156,8 @@ class Term:
         body: dict[str, Any] = {**self.holder(), "fencingToken": self._epoch or self.token}
         if self._ticket:
             body["ticket"] = self._ticket
+        if self.states:
+            body["statement"] = True
         urgent = self.ends_because == "stuck" and self._ends_on - now <= self.duration
         if report := self.reports.next(now, urgent):
             body["report"] = report
@@ -216,12 +219,13 @@ class Term:
         self.deadline = max(self.deadline, self._until(sent, 0, answer))
         self._take(sent, 0, now, answer)
         left = self.left(now)
-        return Next(sent, self._pause(answer, left), solo=False) if left else None
+        return Next(sent, self._pause(answer, left), solo=self.states) if left else None
 
     def _take(self, sent: float, waited: float, now: float, answer: Json) -> None:
         """Takes from an answer what is news beside the deadline."""
         ticket, because, at = answer.get("ticket"), answer.get("endsBecause"), answer.get("endsBy")
         self._ticket = ticket if isinstance(ticket, str) and len(ticket) <= MAX_TICKET else ""
+        self.statement = str(answer.get("statement") or "")
         self.ends_because, self.ends_at = (because, at) if isinstance(because, str) and isinstance(at, str) else ("", "")
         self._ends_on = deadline(sent, waited, number(answer, "endsInMs") / 1000, 0)
         self._note(now)
@@ -248,7 +252,7 @@ class Term:
 
     def first(self, now: float) -> Next:
         """When to renew for the first time."""
-        return Next(now, self._pause(self.grant, self.left(now)), solo=False)
+        return Next(now, self._pause(self.grant, self.left(now)), solo=self.states)
 
     def _pause(self, answer: Json, left: float) -> float:
         """The longest time until the next renewal: as the server says, but early enough for a retry, and never zero."""

@@ -69,6 +69,17 @@ class Renewing(Case):
             self.renewed(2)
             self.assertNotIn("ticket", self.server.of("renew")[1].body)
 
+    def test_a_leader_that_asks_has_a_statement_of_its_newest_renewal(self) -> None:
+        self.server.more["statement"] = "first"
+        with self.client.lead("reports", statement=True) as lease, self.client.lead("others", statement=True):
+            self.assertEqual(lease.statement, "first")
+            self.server.more["statement"] = "second"
+            self.until(lambda: lease.statement == "second", "a renewal")
+            del self.server.more["statement"]
+            self.until(lambda: lease.statement == "", "the server cannot sign")
+            self.assertEqual(self.server.of("batchRenew"), [])
+            self.assertTrue(all(r.body["statement"] is True for r in self.server.of("renew")))
+
     def test_notices_tell_of_the_end_of_the_term(self) -> None:
         with self.client.lead("reports") as lease:
             self.server.more.update(endsBecause="evicted", endsBy="2027-01-01T00:00:00Z", endsInMs=500_000)

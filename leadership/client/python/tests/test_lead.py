@@ -52,12 +52,12 @@ class Leading(Case):
         loads = iter((7, 5))
         self.server.faults["acquire"].append(refuse("STORE_UNAVAILABLE"))
         with self.client.lead("reports", lease="1m30s", priority=-3, capabilities=("gpu", "eu", "gpu"), load=lambda: next(loads),
-                              metadata={"url": "x"}, note="here", role="candidate", inherit=True):
+                              metadata={"url": "x"}, note="here", role="candidate", inherit=True, statement=True):
             pass
         first, second = (r.body for r in self.server.of("acquire"))
         self.assertEqual({k: v for k, v in second.items() if k not in ("key", "wait")}, {
             "candidateId": "ann", "leaseDuration": "90s", "priority": -3, "capabilities": ["eu", "gpu"], "load": 5, "metadata": {"url": "x"},
-            "note": "here", "role": "candidate", "inherit": True})
+            "note": "here", "role": "candidate", "inherit": True, "statement": True})
         self.assertEqual((first["load"], first["key"]), (7, second["key"]))
 
     def test_the_wait_is_limited(self) -> None:
@@ -182,7 +182,7 @@ class Leading(Case):
             (functools.partial(Client, self.server.url), [{"credential": 5}, {"tls": "x"}, {"insecure": "no"}, {"candidate": ""}, {"clock": 1}]),
             (functools.partial(self.client.lead, "reports"), [
                 {"via": "x"}, {"note": b"x"}, {"metadata": 5}, {"candidate": ""}, {"on_succession": 5}, {"on_promotion": 5}, {"priority": "high"},
-                {"role": 1}, {"inherit": "no"}, {"load": "low"}, {"capabilities": 5}, {"capabilities": b"gpu"}, {"via_peer": 5},
+                {"role": 1}, {"inherit": "no"}, {"statement": 1}, {"load": "low"}, {"capabilities": 5}, {"capabilities": b"gpu"}, {"via_peer": 5},
             ]),
         ]
         for make, options in wrong:

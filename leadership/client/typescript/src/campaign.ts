@@ -125,7 +125,7 @@ export class Campaign {
     }
     this.#unknown = true; // until the caller has the lease
     const margin = marginOf(this.#o, written(grant.leaseDuration));
-    const term = new Term({ clock, key: this.#key, sent, grant, margin, signal: this.#o.signal, parent: this.#o.via?.term });
+    const term = new Term({ clock, key: this.#key, sent, grant, margin, signal: this.#o.signal, parent: this.#o.via?.term, states: this.#o.statement ?? false });
     if (term.remaining() === 0) {
       signal.throwIfAborted();
       this.#backoff.reset(); // the next call gets the same lease, renewed, or a new one

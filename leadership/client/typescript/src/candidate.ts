@@ -52,6 +52,8 @@ export interface LeadOptions extends SuccessionOptions {
   viaPeer?: string | undefined;
   /** Asks for the checkpoint that the last leader has left, for effects that earlier leaders have not finished, and for open proposals. */
   inherit?: boolean | undefined;
+  /** Asks for a signed statement with the grant and each renewal: see Lease.statement. The lease is then renewed by itself. */
+  statement?: boolean | undefined;
 }
 
 const maxMargin = 1000;
@@ -86,6 +88,7 @@ export function candidacy(o: LeadOptions, candidate: string): Omit<Schemas["Acqu
     ...(priority ? { priority } : {}),
     ...(capabilities.length ? { capabilities } : {}),
     ...(o.inherit ? { inherit: true } : {}),
+    ...(o.statement ? { statement: true } : {}),
   };
 }
 

@@ -79,7 +79,7 @@ export class Groups {
   /** Plans the next renewal of a lease that was renewed at `sent`: after the pause at the latest. */
   sleep(k: Keeper, sent: number, pause: number): Plan {
     this.#join(k);
-    k.plan = k.group!.plan(k.term.duration, sent, pause);
+    k.plan = { ...k.group!.plan(k.term.duration, sent, pause), solo: k.term.states };
     k.asleep = true;
     return k.plan;
   }

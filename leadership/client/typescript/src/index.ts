@@ -26,4 +26,5 @@ export type { Observable, ObserveOptions, Observed } from "./observe.ts";
 export type { ProposeOptions } from "./proposals.ts";
 export type * from "./schemas.ts";
 export { fileCredential, metadataCredential } from "./credentials.ts";
+export { BadStatement, verifyStatement, type Statement, type StatementKeys, type VerifyOptions } from "./statement.ts";
 export type { News, WatchRequest } from "./watch.ts";

@@ -73,6 +73,15 @@ export class Lease {
     return this.#term.token;
   }
 
+  /**
+   * The newest signed statement that this leader holds the lease, to show to others, who check it by verifyStatement;
+   * undefined without the option statement, or if the server could not sign. It ends when the lease would without a
+   * renewal, so ask for it each time.
+   */
+  get statement(): string | undefined {
+    return this.#term.statement;
+  }
+
   /** Reports whether the caller may believe that it leads. Once false, it stays false. */
   valid(): boolean {
     return this.remaining() > 0;

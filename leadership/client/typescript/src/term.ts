@@ -23,6 +23,8 @@ export interface TermOptions {
   signal: AbortSignal | undefined;
   /** The lease that it stands on. */
   parent: Term | undefined;
+  /** Asks for a signed statement with each renewal. */
+  states?: boolean;
 }
 
 /**
@@ -45,6 +47,9 @@ export class Term {
   token: number;
   /** For the next renewal. */
   ticket: string | undefined;
+  readonly states: boolean;
+  /** Of the last answer. */
+  statement: string | undefined;
   /** The token of a new epoch, under which the lease goes on once a renewal with it was answered; 0 for none. */
   epoch = 0;
   /** Of the last renewal; undefined if it was answered. */
@@ -76,6 +81,8 @@ export class Term {
     this.candidate = grant.leaderId!;
     this.token = grant.fencingToken;
     this.ticket = grant.ticket;
+    this.states = o.states ?? false;
+    this.statement = grant.statement;
     this.key = o.key;
     this.duration = written(grant.leaseDuration);
     this.#outer = o.signal;
@@ -181,6 +188,7 @@ export class Term {
       token: this.epoch || this.token,
       ...(this.ticket ? { ticket: this.ticket } : {}),
       ...(report ? { report } : {}),
+      ...(this.states ? { statement: true } : {}),
     };
   }
 
@@ -196,6 +204,7 @@ export class Term {
   extend(sent: number, answer: Election): number {
     if (this.remaining() === 0) return 0;
     this.ticket = answer.ticket;
+    this.statement = answer.statement;
     this.failure = undefined;
     const epoch = this.epoch;
     if (epoch) this.token = epoch;

@@ -98,6 +98,7 @@ export interface LeaseRequest {
   token: number;
   ticket?: string;
   report?: Schemas["Report"];
+  statement?: boolean;
 }
 
 /** @internal Returns the body of a renewal or a release. */
@@ -108,6 +109,7 @@ export function leaseBody(r: LeaseRequest): Schemas["RenewRequest"] {
     fencingToken: r.token,
     ...(r.ticket ? { ticket: r.ticket } : {}),
     ...(r.report ? { report: r.report } : {}),
+    ...(r.statement ? { statement: true } : {}),
   };
 }
 

@@ -110,3 +110,20 @@ test("a batch for which no lease waits any more is cancelled", async () => {
   await s.clock.advance(100);
   assert.equal(signal.aborted, true);
 });
+
+test("leases with statements are renewed by themselves", async () => {
+  const s = new Script();
+  s.on("acquire", ok({ election: "a", statement: "a 0" }), ok({ election: "b", statement: "b 0" }));
+  let n = 0;
+  s.on("renew", (asked) => reply({ ...lease(asked), ...(++n < 20 ? { statement: `${asked.election} ${n}` } : {}) }));
+  s.on("release", ok({ election: "a", state: "vacant" }));
+  const client = s.client();
+  const leases = [await client.lead("a", { statement: true }), await client.lead("b", { statement: true })];
+  assert.deepEqual(leases.map((l) => l.statement), ["a 0", "b 0"]);
+  await s.clock.advance(30_000);
+  assert.ok(leases.every((l) => /^[ab] [1-9]/.test(l.statement!)), "of the last renewal");
+  await s.clock.advance(300_000);
+  assert.ok(leases.every((l) => l.statement === undefined && l.valid()), "the server cannot sign any more");
+  assert.equal(s.of("batchRenew").length, 0);
+  assert.ok([...s.of("acquire"), ...s.of("renew")].every((a) => a.body.statement === true));
+});

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"regent/leadership/statement"
+	"regent/test/process"
+)
+
+// keyFile returns the name of a file with a new key.
+func keyFile(t *testing.T, name string) string {
+	t.Helper()
+	_, private, _ := ed25519.GenerateKey(rand.Reader)
+	der, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name = filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(name, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+func TestAStatementIsVerifiedAlsoAfterTheServerHasGone(t *testing.T) {
+	t.Parallel()
+	old, next := keyFile(t, "old.pem"), keyFile(t, "next.pem")
+	statements := map[string]string{}
+	for _, keys := range []string{old + "," + next, next + "," + old} { // a rotation
+		server := startProcess(t, "--store", "memory:", "--statement-key", keys)
+		var grant struct{ Statement string }
+		text := regent(t, server.env, "acquire reports --candidate ann --lease 1h --statement --output json").want(t, exitDone).out
+		if err := json.Unmarshal([]byte(text), &grant); err != nil || grant.Statement == "" {
+			t.Fatalf("%v: %s", err, text)
+		}
+		statements[keys] = grant.Statement
+		r := regent(t, server.env, "verify "+grant.Statement+" --election reports --token 1").want(t, exitDone)
+		if !strings.HasPrefix(r.out, `{"sub":"ann","election":"reports","fencingToken":1,`) {
+			t.Errorf("%s", r.out)
+		}
+		set := filepath.Join(t.TempDir(), "jwks.json")
+		if err := os.WriteFile(set, []byte(get(t, server.URL+statement.PathKeys)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		server.Kill()
+		for _, signed := range statements { // each with the keys of this server
+			regent(t, nil, "verify "+signed+" --keys "+set).want(t, exitDone)
+		}
+		for args, says := range map[string]string{"--election invoices": "election: ", "--token 2": "token: "} {
+			if r := regent(t, nil, "verify "+grant.Statement+" --keys "+set+" "+args).want(t, exitHeld); !strings.Contains(r.err, says) {
+				t.Errorf("%s: %s", args, r.err)
+			}
+		}
+		regent(t, server.env, "verify "+grant.Statement).want(t, exitUnreachable)
+	}
+}
+
+func TestVerifySaysWhatItNeeds(t *testing.T) {
+	t.Parallel()
+	for args, says := range map[string]string{
+		"verify":                                "takes one argument",
+		"verify a b":                            "takes one argument",
+		"verify a --listen 127.0.0.1:0":         "takes one argument",
+		"verify a --keys http://a.example/keys": "https URL",
+		"verify a --keys /nowhere/jwks.json":    "/nowhere/jwks.json",
+		"verify a --token 0":                    "--token",
+		"verify a --election A":                 "--election",
+	} {
+		if r := regent(t, nil, args).want(t, exitUsage); !strings.Contains(r.err, says) {
+			t.Errorf("%s: %s", args, r.err)
+		}
+	}
+}
+
+func TestVerifyAnswersAProxy(t *testing.T) {
+	t.Parallel()
+	server := startProcess(t, "--store", "memory:", "--statement-key", keyFile(t, "key.pem"))
+	var grant struct{ Statement string }
+	text := regent(t, server.env, "acquire reports --candidate ann --lease 1h --statement --output json").want(t, exitDone).out
+	if err := json.Unmarshal([]byte(text), &grant); err != nil {
+		t.Fatal(err)
+	}
+	proxy := process.Serve(t, itself(t, "verify", "--listen", "127.0.0.1:0", "--election", "reports", "--keys", server.URL+statement.PathKeys))
+	for sent, want := range map[string]int{
+		grant.Statement: http.StatusOK, grant.Statement + "x": http.StatusForbidden, "": http.StatusForbidden, grant.Statement + " " + grant.Statement: http.StatusForbidden,
+	} {
+		request, err := http.NewRequestWithContext(t.Context(), "GET", proxy.URL+"/any", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header["Regent-Statement"] = strings.Split(sent, " ")
+		request.Header["Regent-Fencing-Token"] = []string{"99"} // of a sender that lies
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		if token := response.Header.Get("Regent-Fencing-Token"); response.StatusCode != want || (token == "1") != (want == http.StatusOK) {
+			t.Errorf("%q: status %d with the token %q, want %d", sent, response.StatusCode, token, want)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package emulators
 import (
 	"fmt"
 	"net"
+	"regexp"
 	"os"
 	"path/filepath"
 	"slices"
@@ -61,7 +62,8 @@ func family(t *testing.T, host string) (session, size int) {
 		t.Fatalf("split %q: %v", host, err)
 	}
 	all := processes(t)
-	i := slices.IndexFunc(all, func(p process) bool { return strings.Contains(p.args, port) && strings.Contains(p.args, "emulator") })
+	named := regexp.MustCompile(`\b` + port + `\b`) // and not as a part of the folder of a test
+	i := slices.IndexFunc(all, func(p process) bool { return named.MatchString(p.args) && strings.Contains(p.args, "emulator") })
 	if i < 0 {
 		t.Fatalf("no process has the port %s among its arguments", port)
 	}

@@ -3,9 +3,9 @@ package emulators
 import (
 	"fmt"
 	"net"
-	"regexp"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"

@@ -51,7 +51,11 @@ func (o orderHelp) args(m *many) cobra.PositionalArgs {
 			if len(args) != 1 {
 				return fmt.Errorf("%s takes one argument, a pattern of elections, but got %d", cmd.Name(), len(args))
 			}
-			return leadership.Order{Kind: leadership.OrderUnhalt, Election: leadership.Election(args[0]), Reason: "-", Actor: "-"}.Validate()
+			order := leadership.Order{Kind: o.kind, Election: leadership.Election(args[0]), Reason: "-", Actor: "-"}
+			if o.kind == leadership.OrderHalt {
+				order.For = leadership.MaxOrder
+			}
+			return order.Validate()
 		}
 		if len(args) != 1 || !leadership.Election(args[0]).IsPattern() {
 			if len(args) > 0 || m.leader == "" {
@@ -126,7 +130,7 @@ func (c *cli) orderMany(ctx context.Context, m many, names string, r leadership.
 		}
 	}
 	t.summary(len(leases), "none that the order is for", hasEnded[stepPlanned], hasEnded[stepDone], hasEnded[stepFailed], hasEnded[stepSkipped], hasEnded[stepNotTried])
-	if !m.dryRun && slices.ContainsFunc(leases, func(l leadership.Lease) bool { return l.State == leadership.Held }) {
+	if t.counts[hasEnded[stepDone]] > 0 && slices.ContainsFunc(leases, func(l leadership.Lease) bool { return l.State == leadership.Held }) {
 		t.err = cmp.Or(t.err, c.tellFrozen(r, "Each leader"))
 	}
 	if m.dryRun {

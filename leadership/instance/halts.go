@@ -37,7 +37,11 @@ func (i *Instance) recall(ctx context.Context, g leadership.Grant) error {
 	}
 	asked := i.now()
 	back, released := i.service.GiveBack(ctx, g)
-	_, released = i.learn(back, released, view.Read, asked)
-	return fmt.Errorf("instance: %w: the grant of election %q took longer than %v, and was given back, because of a halt: %w",
-		leadership.StoreUnavailable, g.Election, maxHaltAge, errors.Join(err, released))
+	back, released = i.learn(back, released, view.Read, asked)
+	outcome := leadership.StoreUnavailable
+	if released != nil || back.State == leadership.Held && back.Token == g.Token { // a copy of the call was answered
+		outcome = leadership.OutcomeUnknown
+	}
+	return errors.Join(fmt.Errorf("instance: %w: the grant of election %q took longer than %v, and is given back, because of a halt",
+		outcome, g.Election, maxHaltAge), err, released)
 }

@@ -173,11 +173,17 @@ func TestALeaseThatItsLeaderWasToldOfElsewhereIsNotGivenBackForAHalt(t *testing.
 		}})
 		c.release(slow, c.lead(slow, "ann"))
 		granting = true
-		go slow.Acquire(context.WithoutCancel(t.Context()), c.ask("ann", 0)) //nolint:errcheck // its caller has gone
+		answer := make(chan error, 1)
+		go func() {
+			_, err := slow.Acquire(context.WithoutCancel(t.Context()), c.ask("ann", 0))
+			answer <- err
+		}()
 		if err := <-told; err != nil {
 			t.Fatal(err)
 		}
-		synctest.Wait()
+		if err := <-answer; !errors.Is(err, leadership.OutcomeUnknown) {
+			t.Errorf("got %v, want %s: the lease stands", err, leadership.OutcomeUnknown)
+		}
 		if l, err := c.a.Get(t.Context(), "jobs"); err != nil || l.State != leadership.Held {
 			t.Errorf("got %+v, %v; want ann's lease, of which b has told her", l, err)
 		}

@@ -199,6 +199,30 @@ var leaseCases = []protocolCase{
 			p.Errorf("got %+v, want to hear that token 2 is current", e)
 		}
 	}},
+	{"of many copies of an acquire at once, each answer has a heartbeat of its own", func(p *pair) {
+		const copies = 8
+		var wg sync.WaitGroup
+		var grants [copies]leadership.Grant
+		var errs [copies]error
+		ask := p.ask("ann")
+		for i := range copies {
+			wg.Go(func() {
+				for range 20 {
+					if grants[i], errs[i] = p.a.Acquire(p.Context(), ask); !again(errs[i]) {
+						return
+					}
+				}
+			})
+		}
+		wg.Wait()
+		seen := map[time.Time]bool{}
+		for i, g := range grants {
+			if errs[i] == nil && seen[g.LastHeartbeat] {
+				p.Errorf("two answers have the heartbeat of %v: which of them was the grant?", g.LastHeartbeat)
+			}
+			seen[g.LastHeartbeat] = true
+		}
+	}},
 	{"of many candidates at once, one leads, and the others hear that it does", func(p *pair) {
 		const candidates = 12
 		var wg sync.WaitGroup

@@ -51,7 +51,6 @@ func TestTheFleetShowsWhatNeedsAPersonFirst(t *testing.T) {
 	p.says("[data-name=flappy] .token", "#5")
 	p.says("[data-name=reports] .left", "59 min")
 	p.until("%s == 'cluster mail lock deploy flappy plan pay backups reports'", names)
-	p.shot("fleet")
 	for filter, want := range map[string]string{"vacant": "mail lock", "readOnly": "cluster", "approval": "deploy", "flapping": "flappy", "all": "cluster mail lock deploy flappy plan pay backups reports"} {
 		p.do(click("[data-filter=" + filter + "]"))
 		p.until("%s == %q", names, want)

@@ -54,8 +54,8 @@ func (a *account) rate(c wire.Cost) (perSecond int, bucket *rate.Limiter) {
 }
 
 // take removes n tokens from the bucket, or returns how long until it has them. paid of them were
-// removed before. A batch of more than the bucket holds passes when the bucket is full, and leaves a
-// debt: later calls wait until it is paid, so batches exceed the rate no more than single calls.
+// removed before. A batch of more than the bucket holds passes when the bucket is full, and leaves
+// a debt: later calls wait until it is paid, so batches exceed the rate no more than single calls.
 func take(b *rate.Limiter, n, paid int) (after time.Duration, ok bool) {
 	now := time.Now()
 	if due := min(n, b.Burst()) - paid; due > 0 {

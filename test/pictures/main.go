@@ -83,11 +83,13 @@ func play(ctx context.Context, regent string, typed []string) ([]string, error) 
 	defer server.Wait()
 	defer server.Process.Kill()
 	url := "http://" + address
-	script := fmt.Sprintf("curl -sS --retry 30 --retry-connrefused -o /dev/null %s/health/ready\n", url)
+	adapt := strings.NewReplacer(shown, url, ".build/regent", regent)
+	var script strings.Builder
+	fmt.Fprintf(&script, "curl -s --retry 30 --retry-connrefused -o /dev/null %s/health/ready\n", url)
 	for _, command := range typed {
-		script += strings.NewReplacer(shown, url, ".build/regent", regent).Replace(command) + "\nprintf '\\036'\n"
+		fmt.Fprintf(&script, "%s\nprintf '\\036'\n", adapt.Replace(command))
 	}
-	shell := exec.CommandContext(ctx, "bash", "-eu", "-o", "pipefail", "-c", script)
+	shell := exec.CommandContext(ctx, "bash", "-eu", "-o", "pipefail", "-c", script.String())
 	shell.Env = process.Environ("REGENT_SERVER="+url, "TZ=UTC")
 	var failed bytes.Buffer
 	shell.Stderr = &failed

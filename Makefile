@@ -33,7 +33,7 @@ STORE    ?= firestore
 LISTEN   ?= 127.0.0.1:8080
 PROJECT  ?= regent-dev
 
-.PHONY: help run dev building build image ko sbom test test-all check vulns prove prove-night race bench compare load fuzz emulators generate
+.PHONY: help run dev building build image ko sbom test test-all check vulns prove prove-night race bench compare load fuzz emulators generate pictures
 
 help: ## show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -111,3 +111,7 @@ generate: ## rewrite the JSON of package wire, the tables of httpapi/README.md a
 	go generate ./leadership/wire
 	go test ./httpapi ./httpapi/mcp -run Readme -update
 	go test ./cmd/regent -run LicensesAreThose -update
+
+pictures: build ## draw the session of README.md and the dashboard anew, with Chromium and the real server
+	go run ./test/pictures -regent $(BUILD)/regent README.md leadership/session.svg
+	test/pictures/dashboard.sh $(BUILD)/regent httpapi/dashboard

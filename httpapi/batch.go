@@ -140,7 +140,7 @@ func answerBatch(w http.ResponseWriter, field string, results []leadership.Resul
 	return send(w, body, nil)
 }
 
-// batchReplies has the memory of replies, of which none is much longer than the longest batch.
+// batchReplies has buffers of replies; none is much longer than the longest batch.
 var batchReplies = sync.Pool{New: func() any { return new([]byte) }}
 
 // problemAt returns the problem of the entry at the pointer.

@@ -27,7 +27,7 @@ const (
 	shortReply = 2048
 )
 
-// send answers with JSON, unless err says that there is none.
+// send answers with JSON, or returns err.
 func send(w http.ResponseWriter, body []byte, err error) error {
 	if err != nil {
 		return err

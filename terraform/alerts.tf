@@ -1,4 +1,4 @@
-# The alerts. Each has its section in the runbook, README.md, named after its key.
+# The alerts. Each has its entry in the runbook, cmd/regent/TROUBLESHOOTING.md, named after its key.
 
 locals {
   limits = var.alert_thresholds

@@ -409,7 +409,7 @@ variable "mcp" {
 }
 
 variable "iap_domain" {
-  description = "A second host name of the load balancer, for people with a browser, behind Identity-Aware Proxy, such as regent-ui.example.com; none for no proxy. Agents keep to domain. You set its DNS record, and say who may pass the proxy: see the runbook."
+  description = "A second host name of the load balancer, for people with a browser, behind Identity-Aware Proxy, such as regent-ui.example.com; none for no proxy. Agents keep to domain. You set its DNS record, and say who may pass the proxy: see README.md."
   type        = string
   default     = null
 
@@ -616,7 +616,7 @@ variable "notification_channels" {
 }
 
 variable "alert_thresholds" {
-  description = "The thresholds of the alerts: see the runbook for each."
+  description = "The thresholds of the alerts: see cmd/regent/TROUBLESHOOTING.md for each."
   type = object({
     leaderless_seconds    = optional(number, 60)   # an election with candidates has had no leader for longer
     flapping_elections    = optional(number, 0)    # more elections than this change their leader repeatedly
@@ -713,7 +713,7 @@ variable "trace_ratio" {
 }
 
 variable "uptime_check" {
-  description = "Whether Cloud Monitoring checks /health/ready from outside. Needs Monitoring's service agent; see the runbook."
+  description = "Whether Cloud Monitoring checks /health/ready from outside. Needs Monitoring's service agent: see cmd/regent/TROUBLESHOOTING.md#unreachable."
   type        = bool
   default     = false
   nullable    = false
@@ -725,9 +725,9 @@ variable "uptime_check" {
 }
 
 variable "runbook_url" {
-  description = "The address of the runbook; each alert links to its section."
+  description = "The address of the runbook; each alert links to its entry."
   type        = string
-  default     = "terraform/README.md"
+  default     = "cmd/regent/TROUBLESHOOTING.md"
   nullable    = false
 
   validation {

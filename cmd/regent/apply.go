@@ -94,7 +94,7 @@ func (s *applySettings) validate() error {
 	return nil
 }
 
-// parsePrune returns the prefixes with one more.
+// parsePrune adds a prefix to those given before.
 func (s *applySettings) parsePrune(text string) ([]string, error) {
 	if text == "" {
 		return nil, errors.New("must not be empty: it would delete all elections that are in no file; name how theirs begin")
@@ -161,8 +161,8 @@ func (c *cli) reportMistakes(err error) error {
 	return usagef("the files have %d mistakes; nothing was applied", len(mistakes))
 }
 
-// patientServer calls a server, each time within the timeout. It waits and calls again if it has
-// called too often: many elections are many calls.
+// patientServer calls a server, each call within the timeout. If the server refuses a call because
+// there were too many, it waits and calls again.
 type patientServer struct {
 	*client.Client
 	timeout time.Duration

@@ -60,7 +60,7 @@ Where a variable such as FIRESTORE_EMULATOR_HOST names an emulator, as after 'ma
 service: rows of the result "differs", which are no failures. A --service at http://127.0.0.1 is then asked whether it is
 ready.
 
-If a check fails, the exit code is 1.`,
+A check that fails names the entry of cmd/regent/TROUBLESHOOTING.md to read, and the exit code is 1.`,
 		Example: `  regent doctor --store firestore:PROJECT/regent --events projects/PROJECT/topics/regent
   regent doctor --store firestore:PROJECT/regent --members projects/PROJECT/topics/regent-members
   regent doctor --store file:/var/lib/regent/leases
@@ -110,6 +110,7 @@ func (c *cli) examine(ctx context.Context, s doctorSettings, project *cloud.Clie
 	}
 	x.examinePeers(ctx, s.peers)
 	x.examineProject(ctx, s, project, c.env)
+	x.addEntries()
 	if err := c.printTable(x.rows); err != nil {
 		return err
 	}

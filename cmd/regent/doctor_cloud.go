@@ -27,7 +27,7 @@ func (s doctorSettings) countsApart() bool {
 	return s.events != noEvents && s.members == noMembers && !serviceSettings{store: s.store}.local()
 }
 
-// validate returns an error if a setting is none.
+// validate returns an error if a setting is invalid.
 func (s doctorSettings) validate() error {
 	if _, err := (serviceSettings{events: s.events, members: s.members}).withMembers(); err != nil {
 		return err

@@ -38,7 +38,7 @@ func TestDoctorSaysWhetherALocalStoreIsSound(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "leases")
 	p := startProcess(t, "--store", "file:"+path)
 	regent(t, p.env, "acquire reports --candidate ann").want(t, exitDone)
-	says(t, path, exitOther, "in use by another process", "verify the folder  FAILED", "stop that one")
+	says(t, path, exitOther, "in use by another process", "verify the folder  FAILED", "; see cmd/regent/TROUBLESHOOTING.md#in-use")
 	p.End(t, syscall.SIGTERM)
 	says(t, path, exitDone, "elections: 1, events: 1, commits: 2, the last at 20", "; closed cleanly", "fencing token 1 of election regent.doctor", "\ncheckpoint ", "\njournal ", "at index 1")
 
@@ -56,6 +56,37 @@ func TestDoctorSaysWhetherALocalStoreIsSound(t *testing.T) {
 	says(t, path, exitDone, "closed cleanly", "fencing token 4")
 
 	changeLog(t, path, func(b []byte) { b[100] ^= 1 })
-	says(t, path, exitOther, "verify the folder  FAILED", path+" is damaged", "log-0000000001: at byte 48", "Restore a backup, with fencing tokens above every one ever seen", "1 of 1 checks failed")
+	says(t, path, exitOther, "verify the folder  FAILED", path+" is damaged", "log-0000000001: at byte 48", "Restore a backup, with fencing tokens above every one ever seen", "TROUBLESHOOTING.md#errors", "1 of 1 checks failed")
 	says(t, path+"-not", exitOther, "verify the folder  FAILED", "there is no folder "+path+"-not", "regent serve creates it", "1 of 1 checks failed")
+}
+
+func TestFailuresLeadToAnEntryOfThePage(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("TROUBLESHOOTING.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		heading := "\n## " + strings.ReplaceAll(e.anchor, "-", " ") + "\n"
+		if !strings.Contains(strings.ToLower(string(page)), heading) && !strings.Contains(string(page), `<a id="`+e.anchor+`">`) {
+			t.Errorf("the page has no entry %s", e.anchor)
+		}
+	}
+	for failure, anchor := range map[string]string{
+		"verify the folder: it is in use by another process":         "in-use",
+		"clock: the store's clock went back":                         "clock",
+		"service regent: IAM does not check its callers":             "unverified-callers",
+		"service 127.0.0.1:8080: it is not ready":                    "unreachable",
+		"open the topic of members: NotFound":                        "read-only",
+		"publish: PermissionDenied":                                  "unannounced-events",
+		"read: dial tcp 127.0.0.1:8085: connect: connection refused": "emulator",
+		"field events.expireAt: it has no TTL policy":                "errors",
+	} {
+		check, text, _ := strings.Cut(failure, ": ")
+		x := &doctorReport{rows: [][]string{{check, "FAILED", "", text}}}
+		x.addEntries()
+		if !strings.HasSuffix(x.rows[0][3], "; see cmd/regent/TROUBLESHOOTING.md#"+anchor) {
+			t.Errorf("%s: %s, want %s", failure, x.rows[0][3], anchor)
+		}
+	}
 }

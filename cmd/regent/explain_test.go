@@ -22,7 +22,7 @@ func TestEveryEntryOfTheConceptsIsShortAndExplainedOnce(t *testing.T) {
 			seen[word] = true
 		}
 	}
-	if n := strings.Count(leadership.Concepts(), "\n- "); n != len(all) {
+	if n := strings.Count(leadership.Concepts(), "\n- **"); n != len(all) {
 		t.Errorf("%d entries are read, and the page has %d", len(all), n)
 	}
 }

@@ -38,7 +38,7 @@ func (c *cli) keyBeside(file string, key keyFlags) (leadership.Key, error) {
 	return c.requireKey(key)
 }
 
-// readData reads a file of at most so many bytes in UTF-8, or standard input.
+// readData reads UTF-8 text of at most the given number of bytes from a file or standard input.
 func (c *cli) readData(path string, most int) ([]byte, error) {
 	in, name := c.in, "standard input"
 	if path != "-" {
@@ -285,7 +285,7 @@ which index to begin; 'regent journal snapshot' shows it. With --output json eac
 	return c.remote(cmd)
 }
 
-// readJournal reads so many entries at most, or all that there are when it begins. limit 0: all.
+// readJournal reads up to limit entries; with limit 0, all that exist when it begins.
 func readJournal(ctx context.Context, server *client.Client, r leadership.JournalRequest, limit int) ([]leadership.Entry, error) {
 	var entries []leadership.Entry
 	for {

@@ -16,7 +16,7 @@ import (
 	"regent/leadership/wire"
 )
 
-// many says of which elections an order for many is, beside a pattern of their names.
+// many selects the elections of an order, beside a pattern of their names.
 type many struct {
 	leader leadership.CandidateID
 	dryRun bool
@@ -44,7 +44,7 @@ func (m *many) meant(args []string) bool {
 	return *m != many{} || leadership.Election(args[0]).IsPattern()
 }
 
-// args expects the name of an election or, of an order that may be about many, what says of which.
+// args expects the name of an election or, for an order on many, what selects them.
 func (o orderHelp) args(m *many) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if o.kind.Halts() {

@@ -76,7 +76,7 @@ func (s *peerSettings) addTo(c *cli, cmd *cobra.Command) {
 	c.from(cmd, "peer-id-token-file", "REGENT_PEER_ID_TOKEN_FILES")
 }
 
-// peers are those of the settings, to be asked by the service. It is nil if there is none.
+// peers returns the peers of the settings for the service, or nil.
 func (s peerSettings) peers() (service.Peers, error) {
 	for flag, of := range map[string]map[string]string{"--peer-audience": s.audiences, "--peer-id-token-file": s.files} {
 		for name := range of {

@@ -257,7 +257,7 @@ func (r *runner) term(lease *client.Lease) (end leash.End, err error) {
 	}
 }
 
-// awaitedTerm is term, once so many members follow the lease as the flags say.
+// awaitedTerm is term, once as many members follow the lease as the flags ask for.
 func (r *runner) awaitedTerm(ctx context.Context, lease *client.Lease) (end leash.End, err error) {
 	if r.awaitFollowers == 0 {
 		return r.term(lease)

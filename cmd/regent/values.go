@@ -235,7 +235,7 @@ func parseCount(text string) (int, error) {
 	return integer(text, 1, math.MaxInt, "must be an integer, 1 or more")
 }
 
-// parseConcurrency refuses 1, of which no part is left to long calls.
+// parseConcurrency refuses 1, which would leave no part to long calls.
 func parseConcurrency(text string) (int, error) {
 	return integer(text, 2, math.MaxInt, "must be an integer, 2 or more: with one request at a time, no candidate could wait and no stream be open; leave it out if the platform sets no limit")
 }

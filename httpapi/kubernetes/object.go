@@ -183,8 +183,8 @@ func identity(l leadership.Lease) string {
 // maxIdentity is how many bytes a holder's identity may have.
 const maxIdentity = 1024
 
-// candidate returns the candidate of a holder's identity: the identity itself or, if it has other
-// characters than a candidate's id, or too many, what it has of them with a hash.
+// candidate returns the candidate of a holder's identity: the identity itself or, if that is no
+// valid id, its valid characters and a hash.
 func candidate(name, identity string) (leadership.CandidateID, error) {
 	if id := leadership.CandidateID(identity); id.Validate() == nil {
 		return id, nil

@@ -137,8 +137,8 @@ func withSpan(ctx context.Context) context.Context {
 	return ctx
 }
 
-// caller returns a context with what a call needs of another one: who calls, the id of the request,
-// and its span. A lease is renewed in such a context long after its call.
+// caller returns a context with what a call takes over from another: the principal, the request id
+// and the span. A lease is renewed in such a context long after its call.
 func caller(ctx context.Context) context.Context {
 	clean := leadership.WithRequestID(context.Background(), leadership.RequestID(ctx))
 	p, ok := authn.From(ctx)

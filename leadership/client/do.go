@@ -110,7 +110,7 @@ func readAll(into *bytes.Buffer, from io.Reader, length int64) error {
 // maxBuffer is how many bytes of a reply are read without growing the buffer: enough for a batch.
 const maxBuffer = 64 << 10
 
-// reuse keeps the buffer of a reply, of which nothing may be used any more.
+// reuse takes back the buffer of a reply. Nothing may refer to it any more.
 func (c *Client) reuse(b *bytes.Buffer) {
 	if b.Cap() <= 2*maxBuffer {
 		c.buffers.Put(b)

@@ -18,9 +18,9 @@ var ErrNotFollowed = errors.New("too few members follow the new token")
 // before the leader does what a follower of the former one would contradict, and before a hand-over
 // or a shutdown.
 //
-// It returns nil once so many follow; the cause if the lease or ctx ended before; and errors that
-// another call would not change, such as leadership.InvalidArgument or wire.PermissionDenied. It
-// has no limit of its own: give ctx one.
+// It returns nil once need members follow; the cause if the lease or ctx ended before; and errors
+// that another call would not change, such as leadership.InvalidArgument or wire.PermissionDenied.
+// It has no limit of its own: give ctx one.
 func (l *Lease) AwaitFollowers(ctx context.Context, need int) error {
 	if err := (leadership.AcknowledgementRequest{Election: l.Election(), Token: l.Token(), Need: need}).Validate(); err != nil {
 		return err

@@ -31,7 +31,7 @@ const (
 // waits for it even then, and reports it in the log and as ErrOverran. If lead panics, so does Run,
 // and the lease is left to expire.
 //
-// With Candidate.AwaitFollowers it calls lead only once so many members follow the new token. If
+// With Candidate.AwaitFollowers it calls lead only once that many members follow the new token. If
 // too few do within the duration of the lease, it releases the lease, so that another candidate may
 // try, and returns ErrNotFollowed.
 //

@@ -126,7 +126,7 @@ func (p *censusPages) enter() (came int, leave func()) {
 	})
 }
 
-// front is where the page in the order of names lies that was begun last; "" if there is none.
+// front returns where the page that was begun last lies in the order of names, or "".
 func (p *censusPages) front(prefix string) leadership.Election {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -21,7 +21,7 @@ const (
 	heavy = 2 * time.Second
 	// weight is the part that one renewal has in the mean.
 	weight = 0.1
-	// forgets is in what time a mean halves while there are no renewals.
+	// forgets is how long a mean takes to halve without renewals.
 	forgets = 10 * time.Second
 )
 

@@ -6,9 +6,8 @@ import (
 	"regent/leadership"
 )
 
-// Apply is the rule of a command, which is valid. A store may run it more than once. A type that is
-// none of the commands, a pointer to one too, is an error. A change of an election that has seats
-// is told to them, by Tell.
+// Apply is the rule of a valid command. A store may run it more than once. Any other type is an
+// error, and so is a pointer to a command. If an election has seats, Tell tells them of its change.
 func Apply(s Snapshot, c leadership.Command) (Change, error) {
 	ch, err := apply(s, c)
 	ch.untold(s.Record)

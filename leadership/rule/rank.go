@@ -67,7 +67,7 @@ func compareBids(p leadership.BallotPolicy, d Draw, a, b leadership.Bid) int {
 	return cmp.Or(compareKeys(p, d, a, b), cmp.Compare(a.CandidateID, b.CandidateID))
 }
 
-// compareKeys is compare for what the strategy counts, but for the ids that break ties.
+// compareKeys compares by the strategy alone; compareBids breaks ties by id.
 func compareKeys(p leadership.BallotPolicy, d Draw, a, b leadership.Bid) int {
 	switch p.Strategy {
 	case leadership.StrategyPriority:
@@ -85,7 +85,7 @@ func compareKeys(p leadership.BallotPolicy, d Draw, a, b leadership.Bid) int {
 	return a.Since.Compare(b.Since)
 }
 
-// of is the draw of a candidate.
+// of returns the draw of a candidate.
 func (d Draw) of(c leadership.CandidateID) [sha256.Size]byte {
 	var room [512]byte // so that no draw of a long line goes to the heap
 	text := append(room[:0], d.Election...)

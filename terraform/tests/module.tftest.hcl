@@ -298,8 +298,8 @@ run "alerts" {
     error_message = "an alert is not sent to all channels"
   }
   assert {
-    condition     = alltrue([for k, p in google_monitoring_alert_policy.main : endswith(p.documentation[0].content, "terraform/README.md#${k}")])
-    error_message = "an alert does not link to its section of the runbook"
+    condition     = alltrue([for k, p in google_monitoring_alert_policy.main : endswith(p.documentation[0].content, "cmd/regent/TROUBLESHOOTING.md#${k}")])
+    error_message = "an alert does not link to its entry of the runbook"
   }
 }
 

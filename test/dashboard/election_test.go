@@ -94,6 +94,9 @@ func TestOneElectionShowsAllThatIsKnownOfIt(t *testing.T) {
 	s.post("planner:release", as("agent-3", 4, ""))
 	p.says(".hero", "agent-9", "token 5")
 	p.until("document.querySelectorAll('.terms .term').length == 5")
+	if !get[bool](p, "[...document.querySelectorAll('.terms .term')].every(e => parseFloat(e.style.left) + parseFloat(e.style.width) < 100.01)") {
+		t.Error("a term is drawn beyond the frame")
+	}
 	p.shot("planner")
 	p.do(click("#tree a"))
 	p.says("h1", "planner.invoices")

@@ -1,6 +1,7 @@
 package style
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"go/parser"
@@ -9,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -103,16 +105,48 @@ func readLines(t *testing.T, name string) []string {
 	return strings.Split(string(text), "\n")
 }
 
+// A link to a file of the repository names one, and a heading or an id in it.
+func TestLinksLeadSomewhere(t *testing.T) {
+	t.Parallel()
+	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	mark := regexp.MustCompile(`(?m)^#+ (.+)$|<a id="([^"]+)">`)
+	anchors := map[string][]string{} // of the pages that are linked to
+	anchorsOf := func(name string) []string {
+		if anchors[name] == nil {
+			for _, found := range mark.FindAllStringSubmatch(strings.Join(readLines(t, name), "\n"), -1) {
+				heading := regexp.MustCompile(`[^\pL\d _-]`).ReplaceAllString(strings.ToLower(found[1]), "")
+				anchors[name] = append(anchors[name], cmp.Or(found[2], strings.ReplaceAll(heading, " ", "-")))
+			}
+		}
+		return anchors[name]
+	}
+	for _, page := range tracked(t, "*.md") {
+		for _, found := range link.FindAllStringSubmatch(strings.Join(readLines(t, page), "\n"), -1) {
+			target, anchor, _ := strings.Cut(found[1], "#")
+			if strings.Contains(target, ":") {
+				continue // elsewhere
+			}
+			name := page
+			if target != "" {
+				name = filepath.Join(filepath.Dir(page), target)
+			}
+			if _, err := os.Stat(filepath.Join(top, name)); err != nil {
+				t.Errorf("%s links to %s, which is no file", page, found[1])
+			} else if anchor != "" && strings.HasSuffix(name, ".md") && !slices.Contains(anchorsOf(name), anchor) {
+				t.Errorf("%s links to %s, which has no such heading", page, found[1])
+			}
+		}
+	}
+}
+
 // What the page quotes of Regent's own words is in its source.
 func TestTroubleshootingQuotesWhatRegentSays(t *testing.T) {
 	t.Parallel()
-	page := strings.Join(readLines(t, "cmd/regent/README.md"), "\n")
-	_, troubleshooting, _ := strings.Cut(page, "\n## Troubleshooting\n")
-	troubleshooting, _, _ = strings.Cut(troubleshooting, "\n## ")
-	prose := regexp.MustCompile("`[^`\n]*`").ReplaceAllString(troubleshooting, "")
+	page := strings.Join(readLines(t, "cmd/regent/TROUBLESHOOTING.md"), "\n")
+	prose := regexp.MustCompile("(?s)```.*?```|`[^`]*`|<a [^>]*>").ReplaceAllString(page, "")
 	quotes := regexp.MustCompile(`"([^"\n]+)"`).FindAllStringSubmatch(prose, -1)
 	if len(quotes) < 8 {
-		t.Errorf("the section quotes %d times", len(quotes))
+		t.Errorf("the page quotes %d times", len(quotes))
 	}
 	var source strings.Builder
 	for _, name := range tracked(t, "*.go") {

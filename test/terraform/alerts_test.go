@@ -21,22 +21,23 @@ func (p plan) alerts(t *testing.T) string {
 // unescaped writes the characters that JSON need not escape as they are.
 var unescaped = strings.NewReplacer(`\u003e`, ">", `\u003c`, "<", `\u0026`, "&")
 
-// pointsToTheRunbook checks that each alert has a section of the runbook, and each metric mentioned
-// there an alert.
+// runbook is the page that each alert links to.
+const runbook = "cmd/regent/TROUBLESHOOTING.md"
+
+// pointsToTheRunbook checks that each alert has an entry of the runbook.
 func (p plan) pointsToTheRunbook(t *testing.T) {
 	t.Helper()
-	runbook := read(t, repository+"/terraform/README.md")
 	sections := map[string]bool{}
-	for _, heading := range regexp.MustCompile(`(?m)^#+ (.+)$`).FindAllStringSubmatch(runbook, -1) {
+	for _, heading := range regexp.MustCompile(`(?m)^#+ (.+)$`).FindAllStringSubmatch(read(t, repository+"/"+runbook), -1) {
 		sections[anchor(heading[1])] = true
 	}
 	alerts := 0
 	for _, r := range p.main("google_monitoring_alert_policy") {
 		alerts++
 		content, _ := in(r.Values, "documentation", 0, "content").(string)
-		_, section, found := strings.Cut(content, "terraform/README.md#")
+		_, section, found := strings.Cut(content, runbook+"#")
 		if !found || !sections[section] {
-			t.Errorf("%s points to a section that the runbook has not: %s", r.Address, content)
+			t.Errorf("%s points to an entry that the runbook has not: %s", r.Address, content)
 		}
 		query, _ := in(r.Values, "conditions", 0, "condition_prometheus_query_language", 0, "query").(string)
 		if !strings.Contains(query, `"job"="regent"`) {
@@ -47,7 +48,7 @@ func (p plan) pointsToTheRunbook(t *testing.T) {
 		t.Errorf("there are %d alerts", alerts)
 	}
 	if !sections["unreachable"] {
-		t.Error("the runbook has no section for the alert of the uptime check")
+		t.Error("the runbook has no entry for the alert of the uptime check")
 	}
 }
 

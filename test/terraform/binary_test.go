@@ -109,7 +109,7 @@ func (p plan) starts(t *testing.T, service resource, env map[string]string) {
 
 func TestRunbookNamesExistingCommands(t *testing.T) {
 	t.Parallel()
-	code := regexp.MustCompile("(?s)```sh\n.*?```|`[^`\n]+`").FindAllString(read(t, repository+"/terraform/README.md"), -1)
+	code := regexp.MustCompile("(?s)```sh\n.*?```|`[^`\n]+`").FindAllString(read(t, repository+"/terraform/README.md")+read(t, repository+"/"+runbook), -1)
 	commands := regexp.MustCompile("\\bregent ((?:(?:admin|term) )?[a-z]+)([^`\n]*)").FindAllStringSubmatch(strings.Join(code, "\n"), -1)
 	if len(commands) < 15 {
 		t.Fatalf("found %d commands only", len(commands))

@@ -98,8 +98,7 @@ func (c IAPConfig) validate() error {
 	return nil
 }
 
-// Authenticate verifies the assertion, or has the other Authenticator find out who calls if there
-// is none.
+// Authenticate verifies the assertion. Without one it asks the other Authenticator.
 func (i *IAP) Authenticate(r *http.Request) (Principal, error) {
 	values := r.Header.Values(iapAssertion)
 	switch {

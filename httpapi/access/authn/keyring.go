@@ -98,9 +98,8 @@ func (k *keyring) begin() time.Time {
 	return k.now()
 }
 
-// key returns the key of that name. If there is none it waits for the look that is under way, or
-// causes one unless there was one in the last minute. It returns when ctx ends, and after maxWait
-// in any case.
+// key returns the key with that id. If it is unknown, key waits for the fetch that is under way, or
+// starts one unless the last was within a minute. It returns when ctx ends, or after maxWait.
 func (k *keyring) key(ctx context.Context, id string) (publicKey, error) {
 	key, looking := k.find(id)
 	if key == nil && looking != nil {

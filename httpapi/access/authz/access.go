@@ -255,8 +255,8 @@ func (p *Access) covered(who authn.Principal, op instance.Op) (all []leadership.
 	return all
 }
 
-// over reports whether the grant is over what the call is about. To list is allowed with any
-// election: what the caller may not see is left out.
+// over reports whether the grant covers what the call is about. Any election will do for a list:
+// the reply leaves out what the caller may not see.
 func (g grant) over(op instance.Op) bool {
 	switch {
 	case op.Scope == wire.ScopeService:

@@ -25,7 +25,7 @@ type account struct {
 	watchers  int                               // guarded by mu
 	surveys   int                               // guarded by mu
 	elections map[leadership.Election]time.Time // when each was used last; guarded by mu
-	full      time.Time                         // until then none of them can be forgotten; guarded by mu
+	full      time.Time                         // when the first of them can be forgotten; guarded by mu
 }
 
 func newAccount(l Limits) *account {
@@ -34,7 +34,7 @@ func newAccount(l Limits) *account {
 		renewals:  bucket(l.Renewals),
 		campaigns: bucket(l.Campaigns),
 		reads:     bucket(l.Reads),
-		bytes:     rate.NewLimiter(rate.Limit(l.Bytes), 8*l.Bytes), // a leader may begin with much
+		bytes:     rate.NewLimiter(rate.Limit(l.Bytes), 8*l.Bytes), // a new leader may write a large state at once
 		elections: map[leadership.Election]time.Time{},
 	}
 }
@@ -53,10 +53,9 @@ func (a *account) rate(c wire.Cost) (perSecond int, bucket *rate.Limiter) {
 	return a.limits.Reads, a.reads
 }
 
-// take takes n from the bucket, of which so many are paid already, or returns after which time
-// there will be n. A batch of more than the bucket holds passes when the bucket is full, and leaves
-// a debt: later calls wait until it is paid, so that batches exceed the rate no more than single
-// calls.
+// take removes n tokens from the bucket, or returns how long until it has them. paid of them were
+// removed before. A batch of more than the bucket holds passes when the bucket is full, and leaves
+// a debt: later calls wait until it is paid, so batches exceed the rate no more than single calls.
 func take(b *rate.Limiter, n, paid int) (after time.Duration, ok bool) {
 	now := time.Now()
 	if due := min(n, b.Burst()) - paid; due > 0 {
@@ -70,14 +69,15 @@ func take(b *rate.Limiter, n, paid int) (after time.Duration, ok bool) {
 	return 0, true
 }
 
-// owe takes n from the bucket, whether it has them or not: later calls wait until they are paid.
+// owe removes n tokens from the bucket even if it has fewer: later calls wait until it has them
+// again.
 func owe(b *rate.Limiter, now time.Time, n int) {
 	for ; n > 0; n -= b.Burst() {
 		b.ReserveN(now, min(n, b.Burst()))
 	}
 }
 
-// enter counts one more unless that exceeds the limit. leave must be called once.
+// enter adds one to count, or returns false if count is at its limit. Call leave once.
 func (a *account) enter(count *int, limit int) (leave func(error), ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -92,10 +92,10 @@ func (a *account) enter(count *int, limit int) (leave func(error), ok bool) {
 	}, true
 }
 
-// forgetAfter is how long an election counts that its principal does not use any more.
+// forgetAfter is how long an election counts after its principal last used it.
 const forgetAfter = 24 * time.Hour
 
-// hasRoom reports whether the election is counted already, or may be.
+// hasRoom reports whether the election is counted already, or the limit allows one more.
 func (a *account) hasRoom(e leadership.Election) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -106,8 +106,8 @@ func (a *account) hasRoom(e leadership.Election) bool {
 	return len(a.elections) < a.limits.Elections
 }
 
-// forgetElections drops those that were not used for long. It looks again only when there may be
-// more of them. Call with mu held.
+// forgetElections drops elections that were not used for forgetAfter. It does nothing until the
+// oldest of them is due. Call with mu held.
 func (a *account) forgetElections(now time.Time) {
 	if now.Before(a.full) {
 		return

@@ -137,7 +137,7 @@ func paid(ctx context.Context, bucket *rate.Limiter) (calls, bytes int) {
 	return 0, 0
 }
 
-// tooMuch is what a caller is told that leaves more bytes behind than so many per second.
+// tooMuch tells a caller that it leaves more bytes per second behind than its limit.
 const tooMuch = "you leave more than %d bytes per second behind in journals, snapshots and checkpoints; send the same again after retryAfterMs, and put what is large elsewhere, with its uri here"
 
 // bytesPerEntry is about how much an entry of a journal takes beside its data.
@@ -177,7 +177,7 @@ func (g *Gate) Answered(ctx context.Context, op instance.Op, records int) {
 	}
 }
 
-// tooOften is what a caller is told that makes more than so many calls of a kind per second.
+// tooOften tells a caller that it makes more calls of a kind per second than its limit.
 func tooOften(op instance.Op) string {
 	switch {
 	case op.Cost == wire.CostRenewal:

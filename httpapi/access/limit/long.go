@@ -21,9 +21,9 @@ type Long struct {
 	refused func(ctx context.Context, quota bool)
 }
 
-// NewLong returns the Gate of an instance that handles so many requests at a time, 2 or more, or
-// that has so many connections at most, where concurrency is 0. Refused is told of each call that
-// is refused, as that of Config; it may be nil.
+// NewLong returns the Gate of an instance that handles concurrency requests at a time, at least 2.
+// With concurrency 0 it is bounded by its connections instead. refused, which may be nil, is called
+// for each refused call, as Config.Refused is.
 func NewLong(concurrency, connections int, refused func(ctx context.Context, quota bool)) *Long {
 	if refused == nil {
 		refused = func(context.Context, bool) {}

@@ -55,8 +55,8 @@ type Bodies struct {
 	refused func(ctx context.Context, quota bool)
 }
 
-// NewBodies returns the bound of an instance that has so many bytes of memory. refused is that of
-// Config.
+// NewBodies returns the bound of an instance with so much memory, in bytes. refused is called as
+// Config.Refused is.
 func NewBodies(memory int64, refused func(ctx context.Context, quota bool)) *Bodies {
 	const parts = 8
 	share := max(memory/4/parts, 2*wire.MaxBatchBody) // the largest body fits into it

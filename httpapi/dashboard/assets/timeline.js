@@ -34,8 +34,8 @@ export function timeline() {
     h('td', {class: 'num'}, span((t.to ?? wall()) - t.from)), h('td', {class: 'num'}, when(t.from)));
 
   function draw() {
-    const end = Math.max(wall(), all.at(-1)?.to ?? 0), start = all[0]?.from ?? end, whole = Math.max(end - start, 1000), part = ms => ms / whole * 100 + '%';
-    const lasting = rows.querySelector('td:nth-child(4)'), last = all.at(-1);
+    const last = all.at(-1), end = Math.max(wall(), last?.to ?? last?.from ?? 0), start = all[0]?.from ?? end, whole = Math.max(end - start, 1000), part = ms => ms / whole * 100 + '%';
+    const lasting = rows.querySelector('td:nth-child(4)');
     if (lasting) say(lasting, span((last.to ?? end) - last.from));
     drawn.hidden = axis.hidden = !all.length;
     const wide = drawn.clientWidth;

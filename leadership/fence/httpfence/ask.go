@@ -146,7 +146,7 @@ func (c *Checks) record(a *ask, seen leadership.Lease, err error) {
 // withDrift returns the rest of a lease on a clock that may be slow by a thousandth.
 func withDrift(left time.Duration) time.Duration { return left - left/1000 }
 
-// evict forgets an election of which nothing is known, or any other one if there are too many.
+// evict forgets an election without an answer, or any other one if there are too many.
 func (c *Checks) evict(e leadership.Election, t *term) {
 	if t.token == 0 && len(t.asks) == 0 {
 		delete(c.terms, e)

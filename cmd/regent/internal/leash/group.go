@@ -17,7 +17,7 @@ const (
 // sleep, or belongs to another user.
 const slowDeath = time.Second
 
-// end kills the group and the processes that left it, and returns when none of them runs any more.
+// end kills the group and the processes that left it, and returns once all have ended.
 // One SIGKILL reaches the whole group, because a fork fails while it is pending. Processes that
 // left are searched for until none is found.
 func (g *group) end(log *slog.Logger) {

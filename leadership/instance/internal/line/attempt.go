@@ -163,9 +163,9 @@ func refusedElsewhere(err error) bool {
 	return !ok || refusal.Lease == nil
 }
 
-// unasked takes an attempt of which the store has heard nothing. It says nothing of the attempts
-// before: one of unknown outcome may still have been granted the lease, and a store that has failed
-// is left alone for as long as before.
+// unasked ends an attempt that did not reach the store. Earlier attempts keep their meaning: one of
+// unknown outcome may still have been granted the lease, and a store that has failed is left alone
+// for as long as before.
 func (l *Line) unasked(p *place, err error, now time.Duration) {
 	l.reschedule(now)
 	l.next = max(l.next, l.failures.again)

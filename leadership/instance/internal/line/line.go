@@ -276,7 +276,7 @@ func (l *Line) prefer(p *place) {
 	}
 }
 
-// preferred is the first place to ask for before its turn; nil if there is none.
+// preferred returns the first place to ask for before its turn, or nil.
 func (l *Line) preferred() *place {
 	for len(l.ahead) > 0 {
 		if p := l.ahead[0]; len(p.callers) > 0 {

@@ -13,8 +13,7 @@ const (
 	timerSpread = 100 * time.Millisecond // after an end that all know
 )
 
-// soon is within what time the head asks about a lease of which nothing is known but that it was
-// granted: no lease is over sooner.
+// soon is when the head asks about a lease of which it knows only the grant: no lease ends sooner.
 const soon = leadership.MinLeaseDuration
 
 // seen is what the line has taken from the view.

@@ -35,14 +35,14 @@ func (l *Line) follow(p leadership.BallotPolicy, d rule.Draw) {
 	}
 }
 
-// top is the place to ask for, as it was found last.
+// top is the place to ask for, as best found it last.
 type top struct {
 	place *place // nil if there is none
 	until time.Duration
 	known bool
 }
 
-// class is what counts before any strategy: a place of a lower one is asked for first.
+// class orders places before any strategy does: the lower class is asked for first.
 type class int
 
 const (
@@ -79,13 +79,13 @@ func (l *Line) precedes(a, b *place) bool {
 	return l.rule.ranked() && rule.Better(l.rule.policy, l.rule.draw, l.bid(a), l.bid(b))
 }
 
-// bid is what the candidate of a place counts as.
+// bid returns the bid of a place's candidate.
 func (l *Line) bid(p *place) leadership.Bid {
 	return rule.NewBid(p.request.Candidacy, p.request.CandidateID, l.rule.policy, time.Time{}.Add(p.since))
 }
 
-// best is the best place that can be asked for: it has a caller, is not barred, and is a witness
-// only if its presence may count. nil if there is none.
+// best returns the best place that can be asked for, or nil. Such a place has a caller and is not
+// barred; a witness counts only if the election may have a quorum.
 func (l *Line) best(now time.Duration) *place {
 	if l.top.known && now < l.top.until {
 		return l.top.place

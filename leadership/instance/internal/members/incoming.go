@@ -75,8 +75,8 @@ type Asked struct {
 // errTooMany refuses the sheet of an instance beyond maxPeers.
 var errTooMany = fmt.Errorf("it comes from one instance more than the %d that are remembered", maxPeers)
 
-// Hear takes a sheet. The error says why it is none, or that some of it is not remembered. What is
-// old, and what this instance has sent itself, is ignored.
+// Hear takes a sheet. The error says why it is invalid, or that some of it is not remembered. Hear
+// ignores old sheets, and those of this instance.
 func (r *Registry) Hear(data []byte, now time.Duration) (Heard, error) {
 	s, err := decode(data)
 	if err != nil || s.From == r.name {

@@ -132,7 +132,7 @@ type builder struct {
 	size   int
 }
 
-// room makes room for so many bytes in the last piece.
+// room makes room for size bytes in the last piece.
 func (b *builder) room(size int) *sheet {
 	if len(b.pieces) == 0 || b.size+size > maxPiece {
 		b.pieces = append(b.pieces, sheet{})
@@ -142,7 +142,7 @@ func (b *builder) room(size int) *sheet {
 	return &b.pieces[len(b.pieces)-1]
 }
 
-// part is the part for an election, with room for so many bytes.
+// part returns the part for an election, with room for size bytes.
 func (b *builder) part(e leadership.Election, size int) *part {
 	s := b.room(size)
 	i, ok := b.parts[e]

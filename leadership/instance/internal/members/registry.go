@@ -561,7 +561,7 @@ func (r *Registry) drop(n *node) {
 	r.tidy(n.election)
 }
 
-// tidy forgets an election of which nothing is left.
+// tidy forgets an election that has neither members nor watchers.
 func (r *Registry) tidy(e *election) {
 	if len(e.nodes) > 0 || e.watchers > 0 {
 		return

@@ -14,9 +14,10 @@
 //   - when the newest one has taken 250 ms, so that no renewal waits long for one that is stuck, or
 //   - when it is full.
 //
-// So a renewal waits 250 ms at most before it is sent. Batches that are stuck are few: one comes
-// every 250 ms, and the store itself ends each after some seconds.
+// So a renewal waits 250 ms at most before it is sent. Few batches are stuck at a time: one starts
+// every 250 ms, and the store ends each after some seconds.
 //
-// No election is twice in one batch; its second renewal goes with the next. A renewal is never
-// answered by one that was sent before it came: its caller would count its lease from too late.
+// A batch has each election once; a second renewal goes with the next batch. A renewal never takes
+// the answer of one that was sent before it came: its lease would end earlier than its caller
+// counts.
 package renewals

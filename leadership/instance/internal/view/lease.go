@@ -144,7 +144,7 @@ func (e *Election) compare(l leadership.Lease) int {
 	return 1
 }
 
-// soon is within what time an instance finds out about a lease of which it knows nothing but that
+// soon is how long an instance takes to find out about a lease of which it knows nothing but that
 // it was granted: no lease is over sooner.
 const soon = leadership.MinLeaseDuration
 

@@ -8,31 +8,36 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"sync"
 	"time"
 
 	"regent/leadership"
 )
 
 const (
-	keysFor     = 5 * time.Minute  // then they are read again
-	keysAtMost  = time.Hour        // if that fails
-	betweenAsks = 10 * time.Second // even if a statement has an unknown key
-	askTimeout  = 5 * time.Second
+	keysFor     = 5 * time.Minute        // then they are read again
+	keysAtMost  = time.Hour              // if that fails
+	betweenAsks = 10 * time.Second       // even if a statement has an unknown key
+	askTimeout  = 5 * time.Second        // of the server
+	patience    = 500 * time.Millisecond // of a verifier that has keys
 )
 
 // Source verifies statements with the keys that a server publishes. It reads them when they are
 // needed and keeps them for minutes, so that a key which was taken back counts no longer than that.
 // Its methods may be called concurrently.
 type Source struct {
-	url   string
-	http  http.Client
-	state chan state // capacity 1: whoever has received it may ask
+	url  string
+	http http.Client
+	mu   sync.Mutex
+	is   state // guarded by mu
 }
 
 type state struct {
 	keys        Keys
 	read, asked time.Time
-	err         error // of the last ask
+	err         error           // of the last ask
+	asking      <-chan struct{} // closed when the present ask ends; nil if there is none
+	soon        <-chan struct{} // closed then or when patience with it ends
 }
 
 // NewSource returns a source that has asked for nothing yet. The URL is that of the key set: https,
@@ -43,9 +48,7 @@ func NewSource(from string) (*Source, error) {
 		return nil, fmt.Errorf("statement: keys are read from an https URL, or from this machine, not from %q", from)
 	}
 	refuse := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	s := &Source{from, http.Client{CheckRedirect: refuse, Timeout: askTimeout}, make(chan state, 1)}
-	s.state <- state{}
-	return s, nil
+	return &Source{url: from, http: http.Client{CheckRedirect: refuse, Timeout: askTimeout}}, nil
 }
 
 func isLoopback(host string) bool {
@@ -53,7 +56,8 @@ func isLoopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// Verify is Keys.Verify with the server's keys. It blocks only while they are read.
+// Verify is Keys.Verify with the server's keys. It blocks only while they are read: for half a
+// second at most, or until ctx ends, if it has keys that are under an hour old.
 func (s *Source) Verify(ctx context.Context, statement string, now time.Time, want Want) (c Claims, err error) {
 	for _, age := range []time.Duration{keysFor, 0} { // an unknown key may be a new one
 		var keys Keys
@@ -70,27 +74,54 @@ func (s *Source) Verify(ctx context.Context, statement string, now time.Time, wa
 // keys returns keys that are no older than that, unless the server was asked a moment ago or does
 // not answer.
 func (s *Source) keys(ctx context.Context, now time.Time, age time.Duration) (Keys, error) {
-	var is state
-	select {
-	case is = <-s.state:
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	defer func() { s.state <- is }()
-	if now.Sub(is.read) >= age && now.Sub(is.asked) >= betweenAsks {
-		var keys Keys
-		is.asked = now
-		if keys, is.err = s.ask(); is.err == nil {
-			is.keys, is.read = keys, now
+	is := s.refresh(now, age)
+	if now.Sub(is.read) >= age && is.asking != nil {
+		wait := is.soon
+		if now.Sub(is.read) >= keysAtMost {
+			wait = is.asking
 		}
+		select {
+		case <-wait:
+		case <-ctx.Done():
+		}
+		s.mu.Lock()
+		is = s.is
+		s.mu.Unlock()
 	}
 	if now.Sub(is.read) >= keysAtMost {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 		return nil, fmt.Errorf("statement: %w: there are no keys of %s: %w", leadership.StoreUnavailable, s.url, is.err)
 	}
 	return is.keys, nil
 }
 
-// ask reads the keys. It goes on when the caller leaves, for others that wait.
+// refresh asks for the keys if they are older than that, and the server was not asked a moment ago.
+// It does not wait, and the ask goes on when the caller leaves: others may wait for it.
+func (s *Source) refresh(now time.Time, age time.Duration) state {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now.Sub(s.is.read) < age || s.is.asking != nil || now.Sub(s.is.asked) < betweenAsks {
+		return s.is
+	}
+	asking, end := context.WithCancel(context.Background())
+	soon, cancel := context.WithTimeout(asking, patience)
+	s.is.asked, s.is.asking, s.is.soon = now, asking.Done(), soon.Done()
+	go func() {
+		defer end()
+		defer cancel()
+		keys, err := s.ask()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.is.err, s.is.asking = err, nil; err == nil {
+			s.is.keys, s.is.read = keys, now
+		}
+	}()
+	return s.is
+}
+
+// ask reads the keys.
 func (s *Source) ask() (Keys, error) {
 	response, err := s.http.Get(s.url)
 	if err != nil {

@@ -1,11 +1,14 @@
 package statement_test
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"regent/leadership"
@@ -16,14 +19,31 @@ import (
 type publisher struct {
 	status int
 	set    []byte
+	hangs  bool
 	asked  int
 }
 
-func (p *publisher) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+func (p *publisher) RoundTrip(r *http.Request) (*http.Response, error) {
 	p.asked++
+	if p.hangs {
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	}
+	w := httptest.NewRecorder()
 	w.Header().Set("Location", "/elsewhere")
 	w.WriteHeader(p.status)
 	w.Write(p.set)
+	return w.Result(), nil
+}
+
+func newSource(t *testing.T, p *publisher) *statement.Source {
+	t.Helper()
+	source, err := statement.NewSource("https://regent.example.com" + statement.PathKeys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	source.AskBy(p)
+	return source
 }
 
 func newIssuer(t *testing.T) *statement.Issuer {
@@ -39,25 +59,29 @@ func newIssuer(t *testing.T) *statement.Issuer {
 	return issuer
 }
 
-func TestASourceKeepsKeysForMinutes(t *testing.T) {
-	t.Parallel()
-	old, next := newIssuer(t), newIssuer(t)
-	p := &publisher{http.StatusOK, old.KeySet(), 0}
-	server := httptest.NewServer(p)
-	defer server.Close()
-	source, err := statement.NewSource(server.URL + statement.PathKeys)
+// sign returns a statement that lasts for two hours.
+func sign(t *testing.T, by *statement.Issuer) string {
+	t.Helper()
+	long := lease
+	long.LeaseExpiration = time.UnixMilli(issued).Add(2 * time.Hour)
+	text, err := by.Sign(t.Context(), long, "")
 	if err != nil {
 		t.Fatal(err)
 	}
+	return text
+}
+
+func TestASourceKeepsKeysForMinutes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, testSourceKeepsKeys)
+}
+
+func testSourceKeepsKeys(t *testing.T) {
+	old, next := newIssuer(t), newIssuer(t)
+	p := &publisher{status: http.StatusOK, set: old.KeySet()}
+	source := newSource(t, p)
 	now := time.UnixMilli(issued)
-	long := lease
-	long.LeaseExpiration = now.Add(2 * time.Hour)
-	texts := map[*statement.Issuer]string{}
-	for _, issuer := range []*statement.Issuer{old, next} {
-		if texts[issuer], err = issuer.Sign(t.Context(), long, ""); err != nil {
-			t.Fatal(err)
-		}
-	}
+	texts := map[*statement.Issuer]string{old: sign(t, old), next: sign(t, next)}
 	for _, step := range []struct {
 		what   string
 		after  time.Duration
@@ -89,6 +113,65 @@ func TestASourceKeepsKeysForMinutes(t *testing.T) {
 	}
 	if _, err := source.Verify(t.Context(), texts[next], now.Add(67*time.Minute), statement.Want{}); !errors.Is(err, leadership.StoreUnavailable) {
 		t.Errorf("without keys: %v", err)
+	}
+}
+
+// A server that hangs delays verifiers that have keys a little, and others until their contexts end.
+func TestAServerThatHangsHardlyDelaysVerifiers(t *testing.T) {
+	t.Parallel()
+	const little, patience, timeout = 100 * time.Millisecond, 500 * time.Millisecond, 5 * time.Second
+	for _, test := range []struct {
+		what    string
+		age     time.Duration // of the keys
+		unknown bool          // the key of the first statement
+		limit   time.Duration // of the first call
+		good    bool
+		first   time.Duration // how long it takes
+		second  time.Duration // the same of another one at the same time, with a known key
+	}{
+		{"keys of six minutes", 6 * time.Minute, false, time.Hour, true, patience, patience},
+		{"keys of six minutes, and a caller in a hurry", 6 * time.Minute, false, little, true, little, patience},
+		{"an unknown key", time.Minute, true, time.Hour, false, patience, 0},
+		{"an unknown key, and a caller in a hurry", time.Minute, true, little, false, little, 0},
+		{"keys of an hour", time.Hour, false, little, false, little, timeout},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			old := newIssuer(t)
+			p := &publisher{status: http.StatusOK, set: old.KeySet()}
+			source := newSource(t, p)
+			good, now := sign(t, old), time.UnixMilli(issued)
+			if _, err := source.Verify(t.Context(), good, now, statement.Want{}); err != nil {
+				t.Fatal(err)
+			}
+			p.hangs, now = true, now.Add(test.age)
+			first := good
+			if test.unknown {
+				first = sign(t, newIssuer(t))
+			}
+			begin := time.Now()
+			var both sync.WaitGroup
+			both.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), test.limit)
+				defer cancel()
+				_, err := source.Verify(ctx, first, now, statement.Want{})
+				if took := time.Since(begin); (err == nil) != test.good || took != test.first {
+					t.Errorf("%s: %v after %v; want good %t after %v", test.what, err, took, test.good, test.first)
+				}
+			})
+			synctest.Wait() // it asks
+			_, err := source.Verify(t.Context(), good, now, statement.Want{})
+			if took := time.Since(begin); (err == nil) != (test.age < time.Hour) || took != test.second || p.asked != 2 {
+				t.Errorf("%s: another one: %v after %v, asked %d times", test.what, err, took, p.asked)
+			}
+			both.Wait()
+			time.Sleep(patience - time.Since(begin)) // of the fake clock
+			waited := time.Now()
+			_, err = source.Verify(t.Context(), good, now, statement.Want{})
+			if took := time.Since(waited); took != 0 || p.asked != 2 {
+				t.Errorf("%s: a later one: %v after %v, asked %d times", test.what, err, took, p.asked)
+			}
+			time.Sleep(timeout)
+		})
 	}
 }
 

@@ -22,7 +22,7 @@ func (a *api) acquire(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if request.Statement && a.issuer == nil {
+	if request.Statement && a.issuer == nil && request.Key == nil { // with its key it may be the leader
 		return wrong("/statement", "%s, and nothing was done; leave it out, or start the server with --statement-key", unsigned)
 	}
 	if request.Wait > 0 {

@@ -152,10 +152,11 @@ func TestALeaseStandsWhenTheKeyIsAway(t *testing.T) {
 	}
 }
 
-func TestWithoutAKeyNothingIsGrantedForAStatement(t *testing.T) {
+// A leader must not lose its lease to a server that has lost its key.
+func TestAServerWithoutAKeyRefusesOnlyNewCandidates(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)
-	p := w.onPlanner(":acquire", asksForStatement).wantRefusal(t, leadership.InvalidArgument)
+	p := w.onPlanner(":acquire", `{"candidateId":"agent-7","statement":true}`).wantRefusal(t, leadership.InvalidArgument)
 	if len(p.Errors) != 1 || p.Errors[0].Pointer != "/statement" {
 		t.Errorf("%+v", p)
 	}
@@ -163,9 +164,10 @@ func TestWithoutAKeyNothingIsGrantedForAStatement(t *testing.T) {
 	w.do("GET", wire.PathKeySet, "").wantRefusal(t, leadership.NotFound)
 	w.acquire()
 	w.clock.Advance(10 * time.Second)
-	// a leader must not lose its lease to a server that has lost its key
-	if l := w.onPlanner(":renew", renewsForStatement).lease(t); l.StatementError == "" || *l.ExpiresInMs != 30_000 {
-		t.Errorf("%q, %d ms left", l.StatementError, *l.ExpiresInMs)
+	for verb, body := range map[string]string{":renew": renewsForStatement, ":acquire": asksForStatement} {
+		if l := w.onPlanner(verb, body).lease(t); l.StatementError == "" || l.FencingToken != 1 || *l.ExpiresInMs != 30_000 {
+			t.Errorf("%s: %q, token %d, %d ms left", verb, l.StatementError, l.FencingToken, *l.ExpiresInMs)
+		}
 	}
 }
 

@@ -230,6 +230,7 @@ func makeTable(t *testing.T) table {
 
 	add("header", "a header that is no object", ed.over(`["EdDSA"]`, good))
 	add("header", "a header that is not JSON", ed.over(`{"alg"`, good))
+	add("header", "a header that is nested deeply", ed.over(strings.Repeat("[", 5000), good))
 	add("header", "a header with spaces", ed.over(`{ "alg":"EdDSA","kid":"`+ed.id+`","typ":"regent+jwt"}`, good))
 	add("header", "alg twice", ed.over(ed.header(`,"alg":"none"`), good))
 	add("header", "no typ", ed.over(`{"alg":"EdDSA","kid":"`+ed.id+`"}`, good))
@@ -268,6 +269,7 @@ func makeTable(t *testing.T) table {
 
 	add("claims", "no object", ed.of(`34`))
 	add("claims", "not JSON", ed.of(good[:50]))
+	add("claims", "nested deeply", ed.of(strings.Repeat("[", 5000)))
 	add("claims", "spaces", ed.of(with(`"sub":`, `"sub": `)))
 	add("claims", "a claim twice", ed.of(with(`"iat":`, `"fencingToken":35,"iat":`)))
 	add("claims", "not UTF-8", ed.of(with(`agent@example.com`, "agent\xff")))

@@ -115,8 +115,12 @@ def _decode(text: str) -> bytes:
 def _object(text: bytes) -> dict[str, Any]:
     """Reads an object that is written without spaces and with each name once."""
     read = text.decode()
-    found = json.loads(read)
-    if not isinstance(found, dict) or json.dumps(found, separators=(",", ":"), ensure_ascii=False) != read:
+    try:
+        found = json.loads(read)
+        compact = json.dumps(found, separators=(",", ":"), ensure_ascii=False)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    if not isinstance(found, dict) or compact != read:
         raise ValueError("not one compact object")
     return found
 

@@ -91,8 +91,9 @@ type Lease struct {
 	// leader sends it with its next renewal.
 	Ticket Ticket
 	// Statement is in an answer to the leader that asked for it, and that the server could sign: a
-	// compact JWS, which others verify without a server. See package statement.
-	Statement string
+	// compact JWS, which others verify without a server. See package statement. StatementError is
+	// why there is none.
+	Statement, StatementError string
 }
 
 // Ticket is what a store gives a leader to bring along to its next renewal, so that any instance

@@ -78,7 +78,15 @@ func (c *cli) printGrant(g leadership.Grant, withKey bool) error {
 	case withKey:
 		fmt.Fprintln(c.err, "Keep the key: it is shown only once, and renew and release need it.")
 	}
+	c.warnUnsigned(g.Lease)
 	return nil
+}
+
+// warnUnsigned says why a lease has no statement, if one was asked for.
+func (c *cli) warnUnsigned(l leadership.Lease) {
+	if l.StatementError != "" {
+		fmt.Fprintf(c.err, "There is no statement: %s\n", printable(l.StatementError))
+	}
 }
 
 func (c *cli) printGranted(g leadership.Grant, withKey bool) error {
@@ -114,6 +122,7 @@ func inheritedRows(i leadership.Inheritance) (rows [][]string) {
 }
 
 func (c *cli) printLease(l leadership.Lease) error {
+	c.warnUnsigned(l)
 	return c.show(wire.NewLease(l), leaseRows(l))
 }
 

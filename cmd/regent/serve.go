@@ -122,7 +122,7 @@ func (s *serviceSettings) addTo(c *cli, cmd *cobra.Command) {
 	cmd.Flags().Var(&value[string]{&s.access.file, "", "FILE", parseText}, "access", "a YAML file that says who may do what; changes are followed")
 	cmd.Flags().Var(&value[string]{&s.certificate.cert, "", "FILE", parseText}, "tls-cert", "serve HTTPS with this certificate, in PEM, its issuers' after it; changes are followed")
 	cmd.Flags().Var(&value[string]{&s.certificate.key, "", "FILE", parseText}, "tls-key", "the key of the certificate, in PEM")
-	cmd.Flags().Var(&value[[]string]{&s.statementKeys, "", "KEY,…", parseTexts}, "statement-key", "sign statements with this key: a file, in PEM (PKCS #8, Ed25519 or P-256), or "+kmsPrefix+"projects/…/cryptoKeyVersions/N; more keys after it are published only (default: none)")
+	cmd.Flags().Var(&value[[]string]{&s.statementKeys, "", "KEY,…", addKeys(&s.statementKeys)}, "statement-key", "sign statements with this key: a file, in PEM (PKCS #8, Ed25519 or P-256), or "+kmsPrefix+"projects/…/cryptoKeyVersions/N; more keys after it are published only (default: none)")
 	cmd.Flags().Var(&value[[]string]{&s.hosts, "", "NAME,…", parseTexts}, "allow-host", "with --auth none: names under which a proxy on this machine or a container calls the service")
 	cmd.Flags().Var(&value[string]{&s.metricsListen, "", "HOST:PORT", parseText}, "metrics-listen", "where to serve metrics to Prometheus, at /metrics (default: nowhere)")
 	cmd.Flags().Var(&value[[]leadership.Election]{&s.named, "", "NAME|PREFIX*,…", parseElections}, "metrics-elections", "elections that metrics show by name, the first 200 of them: names, and beginnings of names with a *, such as 'deploy.*,nightly' (default: none)")

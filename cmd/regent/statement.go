@@ -41,7 +41,11 @@ func openIssuer(ctx context.Context, s serviceSettings, kms *cloud.Client) (*sta
 	if i := slices.IndexFunc(s.access.audiences, func(a string) bool { return strings.HasPrefix(a, "https://") }); i >= 0 {
 		url = s.access.audiences[i]
 	}
-	return statement.NewIssuer(url, keys...)
+	issuer, err := statement.NewIssuer(url, keys...)
+	if err != nil {
+		return nil, usagef("--statement-key: %w", err)
+	}
+	return issuer, nil
 }
 
 func openKey(ctx context.Context, name string, kms *cloud.Client) (statement.Key, error) {
@@ -57,6 +61,14 @@ func openKey(ctx context.Context, name string, kms *cloud.Client) (statement.Key
 		err = usageError{err}
 	}
 	return key, err
+}
+
+// addKeys returns a parser that adds to the list, so that the flag may be given more than once.
+func addKeys(to *[]string) func(string) ([]string, error) {
+	return func(text string) ([]string, error) {
+		more, err := parseTexts(text)
+		return append(*to, more...), err
+	}
 }
 
 func addStatement(cmd *cobra.Command, to *bool) {

@@ -3,6 +3,7 @@ package main
 import (
 	"crypto/ed25519"
 	"crypto/rand"
+	"crypto/rsa"
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
@@ -20,6 +21,11 @@ import (
 func keyFile(t *testing.T, name string) string {
 	t.Helper()
 	_, private, _ := ed25519.GenerateKey(rand.Reader)
+	return keyFileOf(t, name, private)
+}
+
+func keyFileOf(t *testing.T, name string, private any) string {
+	t.Helper()
 	der, err := x509.MarshalPKCS8PrivateKey(private)
 	if err != nil {
 		t.Fatal(err)
@@ -61,6 +67,35 @@ func TestAStatementIsVerifiedAlsoAfterTheServerHasGone(t *testing.T) {
 			}
 		}
 		regent(t, server.env, "verify "+grant.Statement).want(t, exitUnreachable)
+	}
+}
+
+func TestKeysThatCannotSignAreRefusedByName(t *testing.T) {
+	t.Parallel()
+	long, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, good := keyFileOf(t, "rsa.pem", long), keyFile(t, "key.pem")
+	for flags, says := range map[string]string{
+		"--statement-key " + other:                              "--statement-key " + other + ": statement: the key cannot be used; it must be Ed25519 or P-256",
+		"--statement-key " + good + " --statement-key " + other: "--statement-key " + other,
+		"--statement-key " + other + " --statement-key " + good: "--statement-key " + other,
+		"--statement-key " + good + " --statement-key " + good:  "--statement-key: statement: there must be 1 to 16 keys, each once",
+	} {
+		if r := regent(t, nil, "serve --listen 127.0.0.1:0 --store memory: "+flags).want(t, exitUsage); !strings.Contains(r.err, says) {
+			t.Errorf("%s: %s", flags, r.err)
+		}
+	}
+}
+
+func TestALeaseWithoutAStatementSaysWhy(t *testing.T) {
+	t.Parallel()
+	env := append(startServer(t, newClock()), "REGENT_CANDIDATE=a", "REGENT_KEY="+testKey(1))
+	for _, args := range []string{"acquire e --statement", "renew e --token 1 --statement", "acquire e --statement --wait 1s", "renew e --token 1 --statement --output json"} {
+		if r := regent(t, env, args).want(t, exitDone); r.err != "There is no statement: this server signs no statements\n" {
+			t.Errorf("%s: %q", args, r.err)
+		}
 	}
 }
 

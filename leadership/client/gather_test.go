@@ -1,14 +1,18 @@
 package client_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -264,6 +268,42 @@ func TestEachLeaseOfABatchBringsItsOwnTicket(t *testing.T) {
 		defer mu.Unlock()
 		if n < 20*20 {
 			t.Errorf("%d tickets", n)
+		}
+	})
+}
+
+func TestTheLogSaysOnceWhyThereIsNoStatement(t *testing.T) {
+	signed := regexp.MustCompile(`"statement":"[^"]*"`)
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		log, config := logging(server, client.Candidate{ID: "ann", LeaseDuration: 30 * time.Second, Statement: true})
+		var away atomic.Bool
+		config.HTTP = through(config.HTTP, func(_ *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
+			response, err := send()
+			if err != nil {
+				return nil, err
+			}
+			why := `"statementError":"no key"`
+			if away.Load() {
+				why = `"statementError":"the key is away"`
+			}
+			body, err := io.ReadAll(response.Body)
+			response.Body = io.NopCloser(bytes.NewReader(signed.ReplaceAll(body, []byte(why))))
+			response.ContentLength = -1
+			return response, err
+		})
+		agent, err := client.New(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := lead(t, agent)
+		time.Sleep(time.Minute)
+		away.Store(true)
+		time.Sleep(time.Minute)
+		resignAll(t, []*client.Lease{l})
+		for _, why := range []string{`reason="no key"`, `reason="the key is away"`} {
+			if n := strings.Count(log.String(), why); n != 1 {
+				t.Errorf("%s: %d times in the log\n%s", why, n, log)
+			}
 		}
 	})
 }

@@ -29,6 +29,7 @@ func (l *Lease) keep(now, pause time.Duration) {
 	k := &keeper{Lease: l, log: l.client.logOf(l), taken: make(chan seat, 1)}
 	defer l.client.groups.leave(k)
 	k.heed(l.config)
+	k.noteUnsigned(l.unsigned)
 	for next, lasts := k.client.groups.sleep(k, now, pause), true; lasts; {
 		var s seat
 		if s, lasts = k.await(next); lasts {
@@ -45,6 +46,7 @@ type keeper struct {
 	*Lease
 	log     *slog.Logger
 	backoff backoff
+	noted   string           // why the last answer had no statement
 	epoch   leadership.Token // under which the lease goes on, once a renewal with it was answered; 0 for none
 	unheed  func()           // ends the watch of the quorum; nil if there is none
 
@@ -193,6 +195,7 @@ func (k *keeper) renewed(sent time.Duration, lease leadership.Lease) (next plan)
 	}
 	k.noteEnd(now)
 	k.heed(lease.Config)
+	k.noteUnsigned(lease.StatementError)
 	k.hear(lease.Revision, func(leadership.Succession) leadership.Succession { return lease.Succession })
 	select {
 	case k.extended <- struct{}{}:
@@ -203,6 +206,14 @@ func (k *keeper) renewed(sent time.Duration, lease leadership.Lease) (next plan)
 	}
 	k.backoff = backoff{}
 	return k.client.groups.sleep(k, sent, k.pause(lease.RenewIn, left))
+}
+
+// noteUnsigned logs why an answer has no statement, unless the last one said the same.
+func (k *keeper) noteUnsigned(why string) {
+	if why != "" && why != k.noted {
+		k.log.Warn("the lease has no statement", "reason", why)
+	}
+	k.noted = why
 }
 
 // pause returns the longest time until the next renewal: as the server says, but early enough for a

@@ -58,6 +58,7 @@ type Lease struct {
 	// which of the errors above that is; nil if another context ended; guarded by mu
 	own       error
 	statement string    // of the last answer; guarded by mu
+	unsigned  string    // why the grant had none
 	released  bool      // the server has answered its release; guarded by mu
 	readOnly  bool      // as ReadOnly says; guarded by mu
 	ends      termEnd   // as the last answer says; guarded by mu
@@ -90,7 +91,7 @@ func (c *Client) newLease(ctx context.Context, sent time.Duration, g leadership.
 		client:   c,
 		duration: g.LeaseDuration,
 		request:  leadership.LeaseRequest{Election: g.Election, CandidateID: g.LeaderID, Key: g.Key, Token: g.Token},
-		ticket:   g.Ticket, statement: g.Statement,
+		ticket:   g.Ticket, statement: g.Statement, unsigned: g.StatementError,
 		extended: make(chan struct{}, 1),
 		kept:     make(chan struct{}),
 
@@ -142,7 +143,7 @@ func (l *Lease) Token() leadership.Token {
 
 // Statement returns the newest signed statement that this leader holds the lease, to show to
 // others, who verify it by package statement; "" if Candidate.Statement is not set, or if the
-// server could not sign. It ends when the lease would without a renewal: ask for it each time.
+// server could not sign, as the log says then. It ends when the lease would without a renewal: ask for it each time.
 func (l *Lease) Statement() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,6 +1,7 @@
 package statement
 
 import (
+	"bytes"
 	"context"
 	"crypto"
 	"crypto/ecdsa"
@@ -30,13 +31,13 @@ type Key struct {
 // ParseKey reads a private key in PEM (PKCS #8).
 func ParseKey(text []byte) (Key, error) {
 	block, rest := pem.Decode(text)
-	if block == nil || block.Type != "PRIVATE KEY" || len(rest) > 0 {
+	if block == nil || block.Type != "PRIVATE KEY" || len(bytes.TrimSpace(rest)) > 0 {
 		return Key{}, errors.New("statement: a key is one block PRIVATE KEY of PEM (PKCS #8); make one with openssl genpkey -algorithm ed25519")
 	}
 	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	signer, ok := parsed.(crypto.Signer)
-	if err != nil || !ok {
-		return Key{}, errors.New("statement: the key cannot be read; it must be Ed25519 or P-256 (PKCS #8)") // err may quote it
+	if err != nil || !ok || algorithm(signer.Public()) == "" {
+		return Key{}, errors.New("statement: the key cannot be used; it must be Ed25519 or P-256 (PKCS #8)") // err may quote it
 	}
 	hash := crypto.Hash(0)
 	if _, ok := parsed.(*ecdsa.PrivateKey); ok {

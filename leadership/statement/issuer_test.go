@@ -48,7 +48,7 @@ func privateKeys(t *testing.T) map[string]any {
 func TestKeysOfFilesSign(t *testing.T) {
 	t.Parallel()
 	for by, private := range privateKeys(t) {
-		key, err := statement.ParseKey(encoded(t, private))
+		key, err := statement.ParseKey(append(encoded(t, private), " \n\n"...))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -89,11 +89,7 @@ func TestFilesThatAreNoKeyAreRefused(t *testing.T) {
 		"cut off":      pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: []byte("0")}),
 		"RSA":          encoded(t, long), "P-384": encoded(t, other),
 	} {
-		key, err := statement.ParseKey(text)
-		if err == nil {
-			_, err = statement.NewIssuer("", key)
-		}
-		if err == nil {
+		if _, err := statement.ParseKey(text); err == nil {
 			t.Errorf("%s: accepted", name)
 		}
 	}

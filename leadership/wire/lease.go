@@ -81,6 +81,7 @@ func NewLease(l leadership.Lease) Lease {
 		Configured:      l.Configured,
 		Ticket:          l.Ticket,
 		Statement:       l.Statement,
+		StatementError:  l.StatementError,
 	}
 	if l.State == leadership.Held {
 		rest := [...]int64{millisDown(l.ExpiresIn), millisDown(l.RenewIn)} // one allocation, not two
@@ -158,6 +159,7 @@ func (w Lease) Leadership() (leadership.Lease, error) {
 		Configured:      w.Configured,
 		Ticket:          w.ticket(),
 		Statement:       w.Statement,
+		StatementError:  w.StatementError,
 	}, nil
 }
 

@@ -156,6 +156,8 @@ class Campaign(Generic[H]):
             raise OutcomeUnknown("acquire: the lease was over when its grant arrived; ask for a longer lease, or use a shorter margin")
         self._core.keeper.add(lease, term.first(now))
         log.info("election %s: leading as %s with token %d, %.1f s", term.election, term.candidate, term.token, lease.remaining())
+        if term.unsigned:
+            log.warning("election %s, token %d: the lease has no statement: %s", term.election, term.token, term.unsigned)
         return lease
 
     def _note(self, error: ApiError, unknown: bool) -> None:

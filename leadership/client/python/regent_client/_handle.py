@@ -203,11 +203,12 @@ class Handle:
             return None
         with self._lock:
             term = self._term
-            failing, token, notices, quorum = term.failure is not None, term.token, len(term.notices), term.quorum
+            failing, token, notices, quorum, unsigned = term.failure is not None, term.token, len(term.notices), term.quorum, term.unsigned
             next = term.heard(sent, now, answer)
             if term.over or len(term.notices) > notices or term.quorum != quorum:
                 self._tell()
             news, over, failure, left = term.notices[notices:], term.over, term.failure, term.left(now)
+            unsigned = term.unsigned if term.unsigned != unsigned else ""
         for notice in news:
             log.info("election %s, token %d: notice %s, left %.1f s", term.election, notice.token, notice.kind, notice.left)
         if over:
@@ -218,6 +219,8 @@ class Handle:
                 term.election, token, left, failure)
         elif failing and not failure:
             log.info("election %s, token %d: renewed again", term.election, term.token)
+        if unsigned:
+            log.warning("election %s, token %d: the lease has no statement: %s", term.election, token, unsigned)
         return next
 
     def _unrenewed(self) -> None:

@@ -102,7 +102,7 @@ class Term:
     def __init__(self, sent: float, now: float, wait: float, key: Key, grant: Json, margin: float, *, states: bool = False) -> None:
         """`grant` is the answer, at now, to a request that left at `sent` and was to wait that long; it has been checked
         by mismatch. Nothing is left of the term if the answer took too long. `states` asks for statements."""
-        self.states, self.statement = states, ""
+        self.states, self.statement, self.unsigned = states, "", ""  # unsigned: why there is no statement
         self.election, self.candidate, self.key = str(grant["election"]), str(grant["leaderId"]), key
         self.token: int = grant["fencingToken"]
         self.margin, self.duration = margin, lease_seconds(grant)
@@ -225,7 +225,7 @@ class Term:
         """Takes from an answer what is news beside the deadline."""
         ticket, because, at = answer.get("ticket"), answer.get("endsBecause"), answer.get("endsBy")
         self._ticket = ticket if isinstance(ticket, str) and len(ticket) <= MAX_TICKET else ""
-        self.statement = str(answer.get("statement") or "")
+        self.statement, self.unsigned = str(answer.get("statement") or ""), str(answer.get("statementError") or "")
         self.ends_because, self.ends_at = (because, at) if isinstance(because, str) and isinstance(at, str) else ("", "")
         self._ends_on = deadline(sent, waited, number(answer, "endsInMs") / 1000, 0)
         self._note(now)

@@ -80,6 +80,15 @@ class Renewing(Case):
             self.assertEqual(self.server.of("batchRenew"), [])
             self.assertTrue(all(r.body["statement"] is True for r in self.server.of("renew")))
 
+    def test_the_log_says_once_why_there_is_no_statement(self) -> None:
+        self.server.more["statementError"] = "no key"
+        with self.assertLogs("regent_client", "WARNING") as logs, self.client.lead("reports", statement=True):
+            self.renewed(3)
+            self.server.more["statementError"] = "the key is away"
+            self.renewed(6)
+        parts = [line.split(": ", 1)[1] for line in logs.output]
+        self.assertEqual([part.rpartition(": ")[2] for part in parts], ["no key", "the key is away"])
+
     def test_notices_tell_of_the_end_of_the_term(self) -> None:
         with self.client.lead("reports") as lease:
             self.server.more.update(endsBecause="evicted", endsBy="2027-01-01T00:00:00Z", endsInMs=500_000)

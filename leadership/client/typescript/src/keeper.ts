@@ -30,6 +30,8 @@ export class Keeper {
   readonly #groups: Groups;
   readonly #log: Log;
   readonly #backoff = new Backoff();
+  /** Why the last answer had no statement. */
+  #unsigned: string | undefined;
   #seat: Seat | undefined;
   #wake = new AbortController();
 
@@ -57,6 +59,7 @@ export class Keeper {
   }
 
   async #keep(now: number): Promise<void> {
+    this.#noteUnsigned(this.term.grant.statementError);
     let next = this.#groups.sleep(this, now, this.#pause(this.term.grant.renewInMs ?? 0));
     while (await this.#await(next)) {
       const seat = this.#groups.rouse(this, this.term.clock.now());
@@ -130,8 +133,15 @@ export class Keeper {
     const failed = this.term.failure !== undefined;
     if (this.term.extend(sent, lease) === 0) return this.plan;
     if (failed) this.#log("info", "renewed again", about(this.term));
+    this.#noteUnsigned(lease.statementError);
     this.#backoff.reset();
     return this.#groups.sleep(this, sent, this.#pause(lease.renewInMs ?? 0));
+  }
+
+  /** Logs why an answer has no statement, unless the last one said the same. */
+  #noteUnsigned(why: string | undefined): void {
+    if (why && why !== this.#unsigned) this.#log("warn", "the lease has no statement", { ...about(this.term), reason: why });
+    this.#unsigned = why;
   }
 
   /** Renews at once under the token of a new epoch. Until that is answered, the old deadline and the old token count. */

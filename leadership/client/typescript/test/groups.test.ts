@@ -111,6 +111,17 @@ test("a batch for which no lease waits any more is cancelled", async () => {
   assert.equal(signal.aborted, true);
 });
 
+test("the log says once why there is no statement", async () => {
+  const s = new Script();
+  s.on("acquire", ok({ statementError: "no key" }));
+  let n = 0;
+  s.on("renew", (asked) => reply({ ...lease(asked), statementError: ++n < 5 ? "no key" : "the key is away" }));
+  await s.client().lead("reports", { statement: true });
+  while (n < 10) await s.clock.advance(1000);
+  const said = s.logged.filter((line) => line.startsWith("warn the lease has no statement"));
+  assert.deepEqual(said.map((line) => line.slice(line.lastIndexOf("}") + 2)), ["no key", "the key is away"]);
+});
+
 test("leases with statements are renewed by themselves", async () => {
   const s = new Script();
   s.on("acquire", ok({ election: "a", statement: "a 0" }), ok({ election: "b", statement: "b 0" }));

@@ -34,8 +34,8 @@ type Config struct {
 	// Silence is how long the connection of a Watch may bring nothing, not even a ping, before it
 	// is replaced; 0 for 45 s. A server pings every 15 s.
 	Silence time.Duration
-	// Credential, if set, returns what identifies the caller, a bearer token. It is called before
-	// each request. If it fails, the call fails with StoreUnavailable. See MetadataCredential.
+	// Credential, if set, returns what identifies the caller, such as an ID token. It is called
+	// before each request. If it fails, the call fails with StoreUnavailable. See MetadataCredential.
 	Credential func(context.Context) (string, error)
 	// Candidate is the candidate of Run, Campaign and TryAcquire.
 	Candidate Candidate

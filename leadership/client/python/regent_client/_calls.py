@@ -16,7 +16,7 @@ LIMIT = 30.0  # seconds of a call, in addition to the wait that it asks for
 MAX_WAIT = 60.0  # seconds that one call may wait
 LARGE = 16 << 20  # bytes of a reply with many elections
 
-#: The bearer token that identifies the caller, or a function that returns it, called before each request.
+#: The credential that identifies the caller, such as an ID token, or a function that returns it, called before each request.
 Credential = str | Callable[[], str]
 
 
@@ -95,7 +95,7 @@ class Calls:
         except Exception as error:
             raise StoreUnavailable(f"no credential to identify the caller: {error}") from error
         if not token or not token.isascii() or not token.isprintable() or " " in token:
-            raise InvalidArgument("the credential that identifies the caller is empty, or has a space or another character that no bearer token has")
+            raise InvalidArgument("the credential that identifies the caller is empty, or has a space or another character that cannot be sent")
         return {"Authorization": f"Bearer {token}"}
 
 

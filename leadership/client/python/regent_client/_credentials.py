@@ -1,6 +1,6 @@
 """Credentials that change: Client(credential=FileCredential(path)) or Client(credential=MetadataCredential(audience)).
 
-Both are functions without arguments that return the present bearer token. They may be called from several threads."""
+Both are functions without arguments that return the present credential. They may be called from several threads."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ import { candidateID, checkFunction, checkOptions, path } from "./wire.ts";
 export interface ClientOptions {
   /** The candidate that leads, unless a call names another; by default this host: see defaultCandidate. */
   candidate?: string | undefined;
-  /** What identifies the caller, a bearer token; a function is asked before each request. */
+  /** What identifies the caller, such as an ID token; a function is asked before each request. */
   credential?: Credential | undefined;
   /**
    * Allows http:// to other machines. Keys and credentials can then be read, and used, on the way. Right only where

@@ -15,7 +15,7 @@ export interface Details {
 /**
  * The base of all errors of this package. There is a class for each code of the API, so that
  * `error instanceof LeaseHeld` and `error.code === "LEASE_HELD"` say the same. A code of a newer
- * server has no class. No error contains a key of a lease or a bearer token.
+ * server has no class. No error contains a key of a lease or a credential.
  */
 export class RegentError extends Error {
   static readonly code: string = "";

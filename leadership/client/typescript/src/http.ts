@@ -5,7 +5,7 @@ import {
 } from "./errors.ts";
 import { onAbort } from "./wait.ts";
 
-/** A bearer token: a text, or a function that is asked before each request. */
+/** A credential, such as an ID token: a text, or a function that is asked before each request. */
 export type Credential = string | ((signal: AbortSignal) => string | Promise<string>);
 
 /** @internal One call of the API. */
@@ -135,7 +135,7 @@ export class Http {
       throw new of(`${k.name}: there is no credential to identify the caller: ${reasonOf(e)} (${of.code})`, { cause: e });
     }
     // fetch would repeat a token that it cannot send
-    if (typeof token !== "string" || !/^[\x21-\x7e]+$/.test(token)) throw invalid(`${k.name}: the bearer token is no text, is empty or has characters that cannot be sent`);
+    if (typeof token !== "string" || !/^[\x21-\x7e]+$/.test(token)) throw invalid(`${k.name}: the credential is no text, is empty or has characters that cannot be sent`);
     headers.set("authorization", "Bearer " + token);
   }
 

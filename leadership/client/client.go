@@ -35,7 +35,8 @@ type Config struct {
 	// is replaced; 0 for 45 s. A server pings every 15 s.
 	Silence time.Duration
 	// Credential, if set, returns what identifies the caller, such as an ID token. It is called
-	// before each request. If it fails, the call fails with StoreUnavailable. See MetadataCredential.
+	// before each request. If it fails, the call fails with StoreUnavailable. See
+	// MetadataCredential.
 	Credential func(context.Context) (string, error)
 	// Candidate is the candidate of Run, Campaign and TryAcquire.
 	Candidate Candidate

@@ -143,7 +143,8 @@ func (l *Lease) Token() leadership.Token {
 
 // Statement returns the newest signed statement that this leader holds the lease, to show to
 // others, who verify it by package statement; "" if Candidate.Statement is not set, or if the
-// server could not sign, as the log says then. It ends when the lease would without a renewal: ask for it each time.
+// server could not sign, as the log says then. It ends when the lease would without a renewal: ask
+// for it each time.
 func (l *Lease) Statement() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

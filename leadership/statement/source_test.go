@@ -116,7 +116,7 @@ func testSourceKeepsKeys(t *testing.T) {
 	}
 }
 
-// A server that hangs delays verifiers that have keys a little, and others until their contexts end.
+// A server that hangs delays verifiers that have keys a little, and others while they wait.
 func TestAServerThatHangsHardlyDelaysVerifiers(t *testing.T) {
 	t.Parallel()
 	const little, patience, timeout = 100 * time.Millisecond, 500 * time.Millisecond, 5 * time.Second

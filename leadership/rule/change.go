@@ -35,21 +35,21 @@ type Change struct {
 	// committed no earlier does not count: it leaves the end of the lease where it was (StartOf),
 	// and the caller of the store records that end with Lapse and answers LeaseLost.
 	Before time.Time
-	// was is the HeartbeatAt of what was read; set by Decide.
+	// was is the heartbeat before, of an acquire that is made again.
 	was time.Time
 }
 
 // Empty reports whether there is nothing to write.
 func (c Change) Empty() bool { return len(c.Events) == 0 && !c.Heartbeat && !c.Quiet }
 
-// Committed is the record once the change was committed at the given instant. If that is also the
-// instant of the heartbeat before, the new one counts as a nanosecond later: no two heartbeats of a
-// lease are the same, so that a grant of which a copy was answered can be told from one that no
-// leader knows of.
+// Committed is the record once the change was committed at the given instant. The heartbeat of an
+// acquire that is made again is a nanosecond later than the one before, if both are committed in
+// one instant: so a grant of which a copy was answered can be told from one that no leader knows
+// of.
 func (c Change) Committed(at time.Time) Record {
 	r := c.Record
 	if c.Heartbeat {
-		if !c.Before.IsZero() && !at.After(c.was) {
+		if !c.was.IsZero() && !at.After(c.was) {
 			at = c.was.Add(time.Nanosecond)
 		}
 		r.HeartbeatAt = StartOf(at, c.Before, r.LeaseDuration)
@@ -84,7 +84,6 @@ func (c Codec) Decide(s Snapshot, kept Carried, decide func(Snapshot) (Change, e
 	if err := ch.check(&s); err != nil {
 		return Change{}, Carried{}, fmt.Errorf("leadership: change of election %q: %w", s.Record.Election, err)
 	}
-	ch.was = s.Record.HeartbeatAt
 	if r := &ch.Record; kept.Needs > 0 && r.Standing == s.Record.Standing && r.Policy == s.Record.Policy {
 		r.Needs = kept.Needs
 		return ch, kept, nil

@@ -35,23 +35,15 @@ type Change struct {
 	// committed no earlier does not count: it leaves the end of the lease where it was (StartOf),
 	// and the caller of the store records that end with Lapse and answers LeaseLost.
 	Before time.Time
-	// was is the heartbeat before, of an acquire that is made again.
-	was time.Time
 }
 
 // Empty reports whether there is nothing to write.
 func (c Change) Empty() bool { return len(c.Events) == 0 && !c.Heartbeat && !c.Quiet }
 
-// Committed is the record once the change was committed at the given instant. The heartbeat of an
-// acquire that is made again is a nanosecond later than the one before, if both are committed in
-// one instant: so a grant of which a copy was answered can be told from one that no leader knows
-// of.
+// Committed is the record once the change was committed at the given instant.
 func (c Change) Committed(at time.Time) Record {
 	r := c.Record
 	if c.Heartbeat {
-		if !c.was.IsZero() && !at.After(c.was) {
-			at = c.was.Add(time.Nanosecond)
-		}
 		r.HeartbeatAt = StartOf(at, c.Before, r.LeaseDuration)
 		if c.Before.IsZero() {
 			r.AcquiredAt = r.HeartbeatAt

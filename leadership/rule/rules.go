@@ -224,7 +224,6 @@ func (c *Change) grant(cmd AcquireCommand, now time.Time) {
 
 func reacquire(s Snapshot, cmd AcquireCommand) Change {
 	ch := s.heartbeat()
-	ch.was = s.Record.HeartbeatAt
 	r := &ch.Record
 	ch.moveOn(cmd.Parent)
 	ch.passProbation(s.Now)

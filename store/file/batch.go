@@ -119,7 +119,10 @@ func (b *batch) update(e leadership.Election, decide func(rule.Snapshot) (rule.C
 		}
 	}
 	before := snap.Record
-	snap.Record = same(ch.Committed(b.now))
+	if !ch.Before.IsZero() {
+		snap.Now = b.beat(e)
+	}
+	snap.Record = same(ch.Committed(snap.Now))
 	before.HeartbeatAt = snap.Record.HeartbeatAt
 	if snap.Record == before && len(ch.Events) == 0 { // a heartbeat changes nothing else
 		b.heartbeat(e, before.HeartbeatAt)
@@ -133,6 +136,16 @@ func (b *batch) update(e leadership.Election, decide func(rule.Snapshot) (rule.C
 	}
 	b.prune(n)
 	return snap, nil
+}
+
+// beat is the instant of a heartbeat that renews. All changes of a batch have one instant; but two
+// heartbeats of a lease have not, so that a grant of which a copy was answered can be told from one
+// that no leader knows of.
+func (b *batch) beat(e leadership.Election) time.Time {
+	if n := b.changed[e]; n != nil && !b.now.After(n.heartbeat) {
+		return n.heartbeat.Add(time.Nanosecond)
+	}
+	return b.now
 }
 
 // heartbeat adds a change of the heartbeat alone.
@@ -172,6 +185,7 @@ func (b *batch) renew(c rule.Renewal, a *rule.Renewed) {
 	if a.Err != nil {
 		return
 	}
+	a.Snapshot.Now = b.beat(c.Election)
 	var ok bool
 	if a.Before, ok = a.Snapshot.Heartbeat(c); !ok {
 		a.Err = rule.ErrNotRenewed

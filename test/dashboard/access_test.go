@@ -33,7 +33,7 @@ grants:
 	p.open(s.url)
 	p.says("#live", "Not signed in")
 	p.says("h1", "Sign in")
-	p.says("main", "a browser sends no token by itself", "gcloud run services proxy", "Identity-Aware Proxy", "the role observer or operator")
+	p.says("main", "a browser sends no credential by itself", "gcloud run services proxy", "Identity-Aware Proxy", "the role observer or operator")
 	p.axe("the page for signing in")
 	p.shot("sign-in")
 

@@ -95,7 +95,7 @@ func (c *cli) rootHelp() string {
 	for _, g := range c.groups[1:] {
 		fmt.Fprintf(&text, "  regent help %-12s %s\n", g.name, g.about)
 	}
-	fmt.Fprintf(&text, "  regent help %-12s All of them, the exit codes, and what is printed where\n", allHelp)
+	fmt.Fprintf(&text, "  regent help %-12s All of them, the exit codes, and the form of output\n", allHelp)
 	text.WriteString("\n'regent COMMAND --help' explains a command, and 'regent explain WORD' a word.\n")
 	return text.String()
 }
@@ -175,7 +175,7 @@ func unknownFlag(cmd *cobra.Command, err error) error {
 		return err
 	}
 	names := map[string]bool{}
-	for line := range strings.Lines(cmd.Flags().FlagUsages()) {
+	for line := range strings.Lines(cmd.Flags().FlagUsages()) { // without those that are hidden
 		_, line, _ = strings.Cut(line, "--")
 		name, _, _ := strings.Cut(line, " ")
 		names[name] = true

@@ -142,8 +142,8 @@ func (c *cli) orderMany(ctx context.Context, m many, names string, r leadership.
 	return cmp.Or(failed, t.err)
 }
 
-// withoutOrderedSeats leaves out the seats of elections that are among them: what is ordered of an
-// election is ordered of its seats.
+// withoutOrderedSeats leaves out the seats of elections that are among them: an order on an
+// election holds for its seats.
 func withoutOrderedSeats(leases []leadership.Lease) []leadership.Lease {
 	named := make(map[leadership.Election]bool, len(leases))
 	for _, l := range leases {

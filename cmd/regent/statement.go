@@ -84,8 +84,9 @@ func (c *cli) verifyCommand() *cobra.Command {
 		Long: `Verify a statement that a leader got with its lease ('regent acquire --statement'), with the server's public keys. If
 it is bad or has expired, the exit code is 3.
 
-It prints what it says, as JSON. It proves that this token was granted to this leader, until then by the store's clock. It does not prove that the leader
-still leads: it may have released, been ended, and there may be a newer token. A resource still compares tokens.
+It prints the claims, as JSON. A statement proves that this token was granted to this leader, until then by the store's
+clock. It does not prove that the leader still leads: it may have released, been ended, and there may be a newer token.
+A resource still compares tokens.
 
 With --listen it answers HTTP instead, for nginx's auth_request and Envoy's ext_authz: 200 to requests whose one header
 Regent-Statement is good, with Regent-Election, Regent-Fencing-Token and Regent-Leader as it says, and 403 to others.`,
@@ -127,7 +128,7 @@ Regent-Statement is good, with Regent-Election, Regent-Fencing-Token and Regent-
 	return cmd
 }
 
-// verifier returns the function that verifies statements about what is wanted.
+// verifier returns the function that verifies statements.
 func (c *cli) verifier(keys string, want statement.Want) (func(context.Context, string) (statement.Claims, error), error) {
 	if keys == "" {
 		keys = strings.TrimSuffix(c.server, "/") + statement.PathKeys

@@ -46,8 +46,8 @@ class Keys:
     def verify(self, statement: str, *, election: str = "", token: int = 0, now: float | None = None) -> dict[str, Any]:
         """The claims of a statement that one of the keys has signed, about this election and token if they are given, and
         that has not ended: election, fencingToken, sub (the leader), iat and exp (of the store's clock, in seconds since
-        1970) and, if there are some, principal, iss, of and seat. `now` is in seconds since 1970, by default of this machine: a clock that is behind believes in the
-        lease for as much longer. Raises BadStatement."""
+        1970) and, if there are some, principal, iss, of and seat. `now` is in seconds since 1970, by default of this
+        machine: a clock that is behind believes in the lease for as much longer. Raises BadStatement."""
         parts = statement.split(".")
         if len(parts) != 3 or len(statement) > MAX_STATEMENT:
             raise BadStatement("form: a statement has three parts, with dots between them")

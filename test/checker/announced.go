@@ -24,17 +24,17 @@ func EV(r Recording) Report {
 }
 
 // known is what the consumer knew to begin with: of an election that was deleted then, the last
-// deletion before what it got of it.
+// deletion before what it got of it or, if there is none, the deletion that it got first.
 func (c Consumer) known(t truth) map[leadership.Election]leadership.Revision {
 	after := make(map[leadership.Election]leadership.Revision)
 	maps.Copy(after, c.After)
 	for _, e := range c.Deleted {
-		events := t[e]
+		first := leadership.Revision(len(t[e]) + 1)
 		if i := slices.IndexFunc(c.Got, func(got leadership.Event) bool { return got.Election == e }); i >= 0 {
-			events = events[:min(len(events), int(c.Got[i].Revision)-1)]
+			first = c.Got[i].Revision
 		}
-		for _, event := range events {
-			if event.Type == leadership.EventDeleted {
+		for _, event := range t[e] {
+			if event.Type == leadership.EventDeleted && (event.Revision < first || event.Revision == first && after[e] == 0) {
 				after[e] = event.Revision
 			}
 		}

@@ -13,6 +13,7 @@ import (
 const (
 	MaxOpenProposals     = 64      // that are not decided
 	MaxDecidedProposals  = 64      // that are kept, the last ones
+	MaxProposals         = 1024    // open, or decided within their ttl, also those of which only the id is known
 	MaxOwnProposals      = 8       // open ones of one candidate, and of one principal
 	MaxProposalLength    = 128     // of an id
 	MaxProposalKindBytes = 64      // of a kind

@@ -1,8 +1,11 @@
 package rule
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -21,6 +24,15 @@ type proposalsHead struct {
 type proposals struct {
 	Open    []proposal `json:"open,omitempty"`
 	Decided []proposal `json:"decided,omitempty"` // in the order of their decisions
+	// Past has the ids of those that were decided before them, hashed, and in milliseconds since 1970
+	// until when they would be kept: a copy of their call is not taken for another proposal.
+	Past map[string]int64 `json:"past,omitempty"`
+}
+
+// hashed is the id as Past has it.
+func hashed(id leadership.ProposalID) string {
+	sum := sha256.Sum256([]byte(id))
+	return base64.RawStdEncoding.EncodeToString(sum[:9])
 }
 
 // proposal is a proposal as the body has it: At, and that of its decision, are zero if this head
@@ -55,6 +67,7 @@ func (l Log) readProposals(now time.Time) (h proposalsHead, all proposals, err e
 		}
 		*list = slices.DeleteFunc(*list, func(p proposal) bool { return !now.Before(p.until()) })
 	}
+	maps.DeleteFunc(all.Past, func(_ string, until int64) bool { return until <= now.UnixMilli() })
 	return h, all, err
 }
 
@@ -80,7 +93,8 @@ func (all proposals) written(h proposalsHead) (LogChange, error) {
 
 // Propose adds a proposal. now is as in Proposals.
 //
-// Errors: InvalidArgument, if the id is that of another proposal; LimitExceeded.
+// Errors: InvalidArgument, if the id is that of another proposal; NotFound, if only the id is known
+// of the proposal; LimitExceeded.
 func Propose(l Log, p leadership.ProposeRequest, principal string, now time.Time) (LogChange, error) {
 	h, all, err := l.readProposals(now)
 	if err != nil {
@@ -93,6 +107,11 @@ func Propose(l Log, p leadership.ProposeRequest, principal string, now time.Time
 				"election %q has another proposal %q already, of kind %q by %q; take a new id for each proposal", l.ID.Election, p.ID, known.Kind, known.CandidateID))
 		}
 		return LogChange{}, err
+	}
+	if _, ok := all.Past[hashed(p.ID)]; ok {
+		return LogChange{}, &leadership.Error{Code: leadership.NotFound, Detail: fmt.Sprintf(
+			"proposal %q of election %q was decided, and is not kept any more: %d others were decided since; if this is another one, take a new id",
+			p.ID, l.ID.Election, leadership.MaxDecidedProposals)}
 	}
 	own, ofPrincipal := 0, 0
 	for _, o := range all.Open {
@@ -114,6 +133,10 @@ func Propose(l Log, p leadership.ProposeRequest, principal string, now time.Time
 		return refuse(ofPrincipal, " of "+principal)
 	case len(all.Open) >= leadership.MaxOpenProposals:
 		return refuse(len(all.Open), "")
+	case len(all.Open)+len(all.Decided)+len(all.Past) >= leadership.MaxProposals:
+		return LogChange{}, &leadership.Error{Code: leadership.LimitExceeded, Detail: fmt.Sprintf(
+			"election %q has had %d proposals that are not over yet, the most that may be; wait until the ttl of some is over, and propose with a shorter ttl",
+			l.ID.Election, leadership.MaxProposals)}
 	}
 	all.Open = append(all.Open, next)
 	return all.written(h)
@@ -149,7 +172,13 @@ func Decide(l Log, c Renewal, d leadership.DecideRequest, leads bool, now time.T
 	done.Decision = &leadership.Decision{Verdict: d.Verdict, Note: d.Note, Token: c.Token, LeaderID: c.CandidateID}
 	all.Open = slices.DeleteFunc(all.Open, func(o proposal) bool { return o.ID == d.ID })
 	all.Decided = append(all.Decided, done)
-	all.Decided = all.Decided[max(len(all.Decided)-leadership.MaxDecidedProposals, 0):]
+	for ; len(all.Decided) > leadership.MaxDecidedProposals; all.Decided = all.Decided[1:] {
+		first := all.Decided[0]
+		if all.Past == nil {
+			all.Past = make(map[string]int64)
+		}
+		all.Past[hashed(first.ID)] = first.until().UnixMilli() + 1 // as long at least
+	}
 	return all.written(h)
 }
 

@@ -54,6 +54,23 @@ func (o *office) all() leadership.Proposals {
 	return all
 }
 
+// fill adds ids of past proposals until there are n proposals.
+func (o *office) fill(n int) {
+	o.Helper()
+	all := proposals{Past: make(map[string]int64)}
+	if err := json.Unmarshal([]byte(o.Body), &all); err != nil {
+		o.Fatal(err)
+	}
+	for i := len(all.Open) + len(all.Decided) + len(all.Past); i < n; i++ {
+		all.Past[hashed(leadership.ProposalID(fmt.Sprint("past", i)))] = o.now.Add(time.Minute).UnixMilli()
+	}
+	body, err := json.Marshal(all)
+	if err != nil {
+		o.Fatal(err)
+	}
+	o.Body = string(body)
+}
+
 // must expects an error with the code; "" for none.
 func (o *office) must(what string, err error, want leadership.Code) {
 	o.Helper()
@@ -165,9 +182,13 @@ func TestProposalsAndDecisionsAreBounded(t *testing.T) {
 		}
 		o.must("proposed", ask(leadership.CandidateID(fmt.Sprint("more", round)), ""), "")
 	}
+	o.must("a copy of one that many have followed", o.propose(asks("p1", "ann"), "user:a"), leadership.NotFound)
+	o.fill(leadership.MaxProposals - 1)
+	o.must("the last that may be known", ask("ann", ""), "")
+	o.must("one more", ask("ann", ""), leadership.LimitExceeded)
 	o.now = o.now.Add(time.Hour)
 	o.must("after all of them", ask("ann", "user:a"), "")
-	if all := o.all(); len(all.Open) != 1 || len(all.Decided) != 0 {
+	if all := o.all(); len(all.Open) != 1 || len(all.Decided) != 0 || strings.Contains(o.Body, "past") {
 		t.Errorf("there is %+v", all)
 	}
 }
@@ -186,6 +207,7 @@ func TestTheMostProposalsFitIntoALog(t *testing.T) {
 			o.must("decide", o.decide(c, true, r.ID, leadership.ProposalAccepted, strings.Repeat(`"`, 256)), "")
 		}
 	}
+	o.fill(leadership.MaxProposals)
 	if all := o.all(); len(all.Open)+len(all.Decided) != 2*leadership.MaxOpenProposals || len(o.Text)+len(o.Body) > MaxLogBytes {
 		t.Errorf("%d and %d proposals have %d bytes", len(all.Open), len(all.Decided), len(o.Text)+len(o.Body))
 	}

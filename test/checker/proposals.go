@@ -29,7 +29,7 @@ func (c ProposalCall) String() string {
 	return fmt.Sprintf("%s %s %s in %s, from %v to %v: %q by token %d", c.Who, verb, c.ID, c.Election, c.Asked, c.Answered, c.Verdict, c.By)
 }
 
-// PR checks proposals, of which each has an id of its own and is kept longer than the recording
+// PR checks proposals, of which each has an id of its own and a ttl longer than the recording
 // lasts: one that is decided is decided for all that ask, by one leader and with one verdict; and
 // once a later leader has decided any, no earlier one does.
 func PR(r Recording) (report Report) {

@@ -24,8 +24,8 @@ type proposalsHead struct {
 type proposals struct {
 	Open    []proposal `json:"open,omitempty"`
 	Decided []proposal `json:"decided,omitempty"` // in the order of their decisions
-	// Past has the ids of those that were decided before them, hashed, and in milliseconds since 1970
-	// until when they would be kept: a copy of their call is not taken for another proposal.
+	// Past has the hashed ids of those that were decided before them, and until when they would be
+	// kept, in milliseconds since 1970: a copy of their call is not taken for another proposal.
 	Past map[string]int64 `json:"past,omitempty"`
 }
 

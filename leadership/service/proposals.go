@@ -18,8 +18,8 @@ func proposalsOf(e leadership.Election) rule.LogID {
 func storeTime(s rule.Snapshot) time.Time { return s.Now.Add(-s.Guard) }
 
 // Propose asks the leader of an election for a decision, now or within the ttl: the election may be
-// vacant. It returns the proposal as it stands, and does not wait. Idempotent until the ttl is over;
-// later the same call opens it anew.
+// vacant. It returns the proposal as it stands, and does not wait. Idempotent until the ttl is
+// over; later the same call opens it anew.
 //
 // Errors: NotFound, if the election does not exist, or the proposal was decided and
 // leadership.MaxDecidedProposals others since; LimitExceeded; InvalidArgument, also if the id is

@@ -1,6 +1,7 @@
 package file
 
 import (
+	"context"
 	"sync"
 	"time"
 )
@@ -24,12 +25,14 @@ func (c storeClock) now() time.Time { return c.anchor.Add(c.sinceBoot()) }
 
 // moments gives transactions their times, in the order of what they see. A change has the time at
 // which it was decided, and is visible only once it is committed. A read meanwhile does not see it,
-// and so must not have a later time.
+// and so must not have a later time; nor must it have one of before it was asked for, by which a
+// lease that has ended would stand, and so it waits for a change that was under way by then.
 type moments struct {
 	clock storeClock
 
-	mu       sync.Mutex // guards deciding; held while the clock is read
-	deciding time.Time  // the time of the change that is under way; zero if there is none
+	mu       sync.Mutex    // guards all below; held while the clock is read
+	deciding time.Time     // the time of the change that is under way; zero if there is none
+	decided  chan struct{} // closed at its end, if a read waits for that
 }
 
 // begin returns the time of a change, which is the only one under way until end.
@@ -44,14 +47,35 @@ func (m *moments) end() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.deciding = time.Time{}
+	if m.decided != nil {
+		close(m.decided)
+		m.decided = nil
+	}
 }
 
 // reading returns the time of a read that begins after this call, unless that sees a later change.
-func (m *moments) reading() time.Time {
+// It waits for one change at most; its only error is that of ctx.
+func (m *moments) reading(ctx context.Context) (time.Time, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.deciding.IsZero() {
-		return m.clock.now()
+	asked := m.clock.now()
+	for !m.deciding.IsZero() && m.deciding.Before(asked) {
+		if m.decided == nil {
+			m.decided = make(chan struct{})
+		}
+		decided := m.decided
+		m.mu.Unlock()
+		select {
+		case <-decided:
+		case <-ctx.Done():
+		}
+		m.mu.Lock()
+		if err := ctx.Err(); err != nil {
+			return time.Time{}, err
+		}
 	}
-	return m.deciding
+	if m.deciding.IsZero() {
+		return m.clock.now(), nil
+	}
+	return m.deciding, nil
 }

@@ -16,7 +16,7 @@ import (
 // Events implements service.Store.
 func (s *Store) Events(ctx context.Context, e leadership.Election, after leadership.Revision, limit int) ([]leadership.Event, error) {
 	var found []slot
-	err := s.view(ctx, func(t *table, _ time.Time) error {
+	err := s.view(ctx, func(t *table) error {
 		if n := t.entries[e]; n != nil {
 			for _, p := range n.places[n.behind(after):] {
 				if len(found) >= limit {
@@ -33,7 +33,7 @@ func (s *Store) Events(ctx context.Context, e leadership.Election, after leaders
 // Unannounced implements service.Store.
 func (s *Store) Unannounced(ctx context.Context, e leadership.Election, limit int) ([]leadership.Event, error) {
 	var found []slot
-	err := s.view(ctx, func(t *table, _ time.Time) error {
+	err := s.view(ctx, func(t *table) error {
 		elections := []leadership.Election{e}
 		if e == "" {
 			elections = slices.Sorted(maps.Keys(t.waiting))
@@ -105,7 +105,7 @@ func (s *Store) settled(ctx context.Context) (time.Time, error) {
 // other.
 func (s *Store) between(ctx context.Context, after, last time.Time, limit int) (events []leadership.Event, err error) {
 	var found []slot
-	err = s.view(ctx, func(t *table, _ time.Time) error {
+	err = s.view(ctx, func(t *table) error {
 		if after.Before(t.pruned) {
 			return history.Compacted(after, t.pruned) // history was kept for a shorter time before
 		}

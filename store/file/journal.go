@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"regent/leadership"
 	"regent/leadership/rule"
@@ -153,7 +152,7 @@ func (s *Store) Trim(ctx context.Context, id rule.LogID, upTo leadership.Index) 
 
 // Look implements service.Journal.
 func (s *Store) Look(ctx context.Context, id rule.LogID) (head rule.Log, err error) {
-	err = s.view(ctx, func(t *table, _ time.Time) error {
+	err = s.view(ctx, func(t *table) error {
 		head = t.log(id).head
 		return nil
 	})
@@ -162,7 +161,7 @@ func (s *Store) Look(ctx context.Context, id rule.LogID) (head rule.Log, err err
 
 // Segments implements service.Journal.
 func (s *Store) Segments(ctx context.Context, id rule.LogID, after leadership.Index, limit int) (found []rule.Segment, err error) {
-	err = s.view(ctx, func(t *table, _ time.Time) error {
+	err = s.view(ctx, func(t *table) error {
 		l, size := t.log(id), 0
 		for _, segment := range l.segments[l.behind(after):] {
 			if size += len(segment.Data); len(found) >= limit || size > leadership.MaxReadBytes && len(found) > 0 {
@@ -177,7 +176,7 @@ func (s *Store) Segments(ctx context.Context, id rule.LogID, after leadership.In
 
 // Snapshot implements service.Journal.
 func (s *Store) Snapshot(ctx context.Context, id rule.LogID) (snapshot rule.Segment, err error) {
-	err = s.view(ctx, func(t *table, _ time.Time) error {
+	err = s.view(ctx, func(t *table) error {
 		snapshot = t.log(id).snapshot
 		return nil
 	})
@@ -186,7 +185,7 @@ func (s *Store) Snapshot(ctx context.Context, id rule.LogID) (snapshot rule.Segm
 
 // Logs implements service.Journal.
 func (s *Store) Logs(ctx context.Context, after rule.LogID, limit int) (ids []rule.LogID, err error) {
-	err = s.view(ctx, func(t *table, _ time.Time) error {
+	err = s.view(ctx, func(t *table) error {
 		for id := range t.logs {
 			if id.Compare(after) > 0 {
 				ids = append(ids, id)

@@ -162,25 +162,35 @@ func (s *Store) MarkAnnounced(ctx context.Context, ids []leadership.EventID) err
 	})
 }
 
-// view runs a read at the given instant. It sees everything that was committed before it, and
-// nothing that is not durable.
-func (s *Store) view(ctx context.Context, read func(t *table, now time.Time) error) error {
+// view runs a read. It sees everything that was committed before it, and nothing that is not
+// durable.
+func (s *Store) view(ctx context.Context, read func(*table) error) error {
 	w := s.writer
 	if err := w.usable(ctx); err != nil {
 		return err
 	}
-	now := w.moments.reading()
 	w.mu.RLock()
 	defer w.mu.RUnlock()
-	if w.table.last.After(now) {
-		now = w.table.last
+	return read(w.table)
+}
+
+// viewAt is view at an instant that is given, no earlier than the call.
+func (s *Store) viewAt(ctx context.Context, read func(t *table, now time.Time) error) error {
+	now, err := s.writer.moments.reading(ctx)
+	if err != nil {
+		return unavailable(err)
 	}
-	return read(w.table, now)
+	return s.view(ctx, func(t *table) error {
+		if t.last.After(now) {
+			now = t.last
+		}
+		return read(t, now)
+	})
 }
 
 // Get implements service.Store.
 func (s *Store) Get(ctx context.Context, e leadership.Election) (snap rule.Snapshot, err error) {
-	err = s.view(ctx, func(t *table, now time.Time) error {
+	err = s.viewAt(ctx, func(t *table, now time.Time) error {
 		snap, err = t.entries[e].snapshot(e, now)
 		return err
 	})
@@ -189,7 +199,7 @@ func (s *Store) Get(ctx context.Context, e leadership.Election) (snap rule.Snaps
 
 // List implements service.Store.
 func (s *Store) List(ctx context.Context, prefix string, after leadership.Election, limit int) (listing rule.Listing, err error) {
-	err = s.view(ctx, func(t *table, now time.Time) error {
+	err = s.viewAt(ctx, func(t *table, now time.Time) error {
 		from, found := slices.BinarySearch(t.names, max(after, leadership.Election(prefix)))
 		if found && t.names[from] == after {
 			from++
@@ -204,7 +214,7 @@ func (s *Store) List(ctx context.Context, prefix string, after leadership.Electi
 
 // Held implements service.Store, in the order of names.
 func (s *Store) Held(ctx context.Context, after leadership.Election, limit int) (listing rule.Listing, err error) {
-	err = s.view(ctx, func(t *table, now time.Time) error {
+	err = s.viewAt(ctx, func(t *table, now time.Time) error {
 		from, found := slices.BinarySearch(t.names, after)
 		if found {
 			from++
@@ -241,7 +251,7 @@ func (t *table) listing(names []leadership.Election, limit int, now time.Time) (
 
 // Retirable implements service.Store.
 func (s *Store) Retirable(ctx context.Context, at time.Time, limit int) (due []leadership.Election, err error) {
-	err = s.view(ctx, func(t *table, _ time.Time) error {
+	err = s.view(ctx, func(t *table) error {
 		due = t.retire.By(at, limit)
 		return nil
 	})

@@ -226,9 +226,13 @@ func (w *writer) commit(jobs []*job) (rest []*job) {
 	n, err := len(jobs), error(nil)
 	if failed := w.failed.Load(); failed != nil {
 		err = *failed
-	} else if n, err = w.write(jobs); err != nil {
-		w.fail(err)
-		err = fmt.Errorf("file: commit: %w: %w", leadership.OutcomeUnknown, err)
+	} else {
+		w.batch.begin(w.moments.begin())
+		if n, err = w.write(jobs); err != nil {
+			w.fail(err)
+			err = fmt.Errorf("file: commit: %w: %w", leadership.OutcomeUnknown, err)
+		}
+		w.moments.end() // what reads wait for has been done or has failed
 	}
 	for _, j := range jobs[:n] {
 		j.err = cmp.Or(err, j.decided)
@@ -248,8 +252,6 @@ func (w *writer) fail(err error) {
 // After an error the folder cannot be relied on.
 func (w *writer) write(jobs []*job) (decided int, err error) {
 	b := w.batch
-	b.begin(w.moments.begin())
-	defer w.moments.end()
 	for decided < len(jobs) && len(b.frame) < maxCommit {
 		jobs[decided].decide(b)
 		decided++

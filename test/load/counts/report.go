@@ -54,8 +54,6 @@ func (r report) data() map[string]any {
 		"HandOver":        r.both(handOver),
 		"HandOverRead":    handOver(r.f).Read,
 		"HandOverWritten": handOver(r.f).Written,
-		"Firestore":       OperationsTable(r.f.Kind, r.f.Operations),
-		"Spanner":         OperationsTable(r.s.Kind, r.s.Operations),
 		"Ballots":         BallotsTable(r.f.Kind, r.f.Ballots) + "\n" + BallotsTable(r.s.Kind, r.s.Ballots),
 		"Together":        r.together(),
 	}

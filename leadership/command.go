@@ -1,6 +1,9 @@
 package leadership
 
-import "errors"
+import (
+	"errors"
+	"time"
+)
 
 // Command is a change of one election that a caller asks for, as data: Service.Do carries it out,
 // and each door and client carries it there. Its methods are pure. The commands are the structs of
@@ -62,6 +65,9 @@ type Release struct {
 	LeaseRequest
 	Outcome Outcome // "" if the caller does not say
 	Note    string  // with an outcome, for people: at most MaxReasonBytes bytes in one line
+	// IfHeartbeat refuses the release with RevisionMismatch if the lease has another LastHeartbeat by
+	// now; zero: it may. It is for those of whom several can have the key, and is not sent over HTTP.
+	IfHeartbeat time.Time
 }
 
 // Name implements Command.

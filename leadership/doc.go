@@ -77,12 +77,12 @@
 // A copy of a call may come late, also when its caller has long gone on. So a call that changes
 // something names what it changes: the token of a term, the revision that it was decided on, the id
 // of an order, the end of a wait. Then a copy is known, or refused, and changes nothing: at once,
-// after its effect was undone, in a later term or epoch, and after a restore. There are five
-// exceptions. An acquire grants anew once its lease was released (see "Identity"). A request for an
-// approval that comes after the approval asks once more, and changes nothing else. A ready counts
-// for each hand-over of its term to the same candidate. A leave ends a later membership of the same
-// id until that member joins again, as it does to stay. A proposal whose ttl is over is open anew.
-// Package store/storetest has the table of all verbs.
+// after its effect was undone, in a later term or epoch, and after a restore. Exceptions: An
+// acquire grants anew once its lease was released (see "Identity"), and its metadata replaces other
+// metadata. A request for an approval that comes after it asks once more. A ready counts for each
+// hand-over of its term to the same candidate. A leave ends a later membership of the same id until
+// that member joins again. A proposal whose ttl is over is open anew, and so is an effect that was
+// done and is kept no longer. Package store/storetest has the table of all verbs.
 //
 // A copy of a call that was refused is decided as the first one was, and may succeed then. So a
 // release, a step-down and a yield are a leader's last word: once it has sent one it must not act

@@ -159,19 +159,28 @@ func (c *cli) orderCommand(o orderHelp) *cobra.Command {
 }
 
 // giveOrder gives an order. An eviction names the term that it is about, so that no repetition
-// evicts the next leader. If no candidate leads there is nothing to send.
+// evicts the next leader, and an approval what it was decided on, so that it counts once. If no
+// candidate leads there is nothing to end.
 func giveOrder(ctx context.Context, server *client.Client, r leadership.Order) (leadership.Lease, error) {
-	if r.Kind == leadership.OrderEvict && r.Token == 0 {
-		l, err := server.Get(ctx, r.Election)
-		if err != nil {
-			return leadership.Lease{}, err
-		}
-		if l.State != leadership.Held {
-			return leadership.Lease{}, fmt.Errorf("no candidate leads election %q, so there is no term to end; ban a candidate by its id", r.Election)
-		}
-		r.Token = l.Token
+	evict, approve := r.Kind == leadership.OrderEvict && r.Token == 0, r.Kind == leadership.OrderApprove && r.IfRevision == 0
+	if !evict && !approve {
+		return server.Do(ctx, r)
 	}
-	return server.Do(ctx, r)
+	l, err := server.Get(ctx, r.Election)
+	switch {
+	case err != nil:
+		return leadership.Lease{}, err
+	case evict && l.State != leadership.Held:
+		return leadership.Lease{}, fmt.Errorf("no candidate leads election %q, so there is no term to end; ban a candidate by its id", r.Election)
+	case evict:
+		r.Token = l.Token
+		return server.Do(ctx, r)
+	}
+	r.IfRevision = l.Revision
+	if l, err = server.Do(ctx, r); errors.Is(err, leadership.OutcomeUnknown) {
+		err = fmt.Errorf("%w; if you give it again, do so with --if-revision %d: so it counts once", err, r.IfRevision)
+	}
+	return l, err
 }
 
 // tellFrozen says after a pause that leaves a leader where it is how to end its term, too.

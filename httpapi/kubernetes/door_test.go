@@ -35,6 +35,7 @@ type fixture struct {
 	journal *memory.Store
 	as      authn.Principal
 	admit   wire.Admit
+	before  atomic.Pointer[func()] // if set, runs once, before the next change of the store
 }
 
 func (f *fixture) now() time.Time {
@@ -47,7 +48,14 @@ func newFixture(t *testing.T, gates ...instance.Gate) *fixture {
 	t.Helper()
 	f := &fixture{T: t}
 	f.journal = memory.New(memory.Config{Now: func() time.Time { return f.now() }})
-	f.store = &storetest.Fake{Store: f.journal, Around: f.calls.Count}
+	f.store = &storetest.Fake{Store: f.journal, Around: func(ctx context.Context, c storetest.Call, next func(context.Context) error) error {
+		if c.Method == "Update" {
+			if before := f.before.Swap(nil); before != nil {
+				(*before)()
+			}
+		}
+		return f.calls.Count(ctx, c, next)
+	}}
 	f.restart(gates...)
 	return f
 }
@@ -225,6 +233,12 @@ func TestAReleaseAfterAnotherRenewalIsAConflictForItsOwnProcessAlone(t *testing.
 	if s := f.want(403, "PUT", one, other); s["reason"] != "Forbidden" {
 		t.Errorf("got %v", s)
 	}
+	f.want(409, "PUT", one, by(l, ""))
+	l = f.want(200, "GET", one, nil)
+	f.before.Store(new(func() { // the holder has started again, and leads
+		f.pass(time.Second)
+		f.want(200, "PUT", one, l)
+	}))
 	f.want(409, "PUT", one, by(l, ""))
 	f.want(200, "PUT", one, by(f.want(200, "GET", one, nil), ""))
 }

@@ -307,9 +307,13 @@ func (d *Door) release(ctx context.Context, a attempt) (leadership.Lease, error)
 	case a.outdated(known):
 		return leadership.Lease{}, a.errOutdated()
 	}
-	l, err := d.config.Service.Do(ctx, leadership.Release{LeaseRequest: leadership.LeaseRequest{Election: a.election, CandidateID: known.LeaderID, Key: key, Token: known.Token}})
-	if refused, ok := errors.AsType[*leadership.Error](err); ok && refused.Code == leadership.LeaseLost {
+	lease := leadership.LeaseRequest{Election: a.election, CandidateID: known.LeaderID, Key: key, Token: known.Token}
+	l, err := d.config.Service.Do(ctx, leadership.Release{LeaseRequest: lease, IfHeartbeat: known.LastHeartbeat})
+	switch {
+	case errors.Is(err, leadership.LeaseLost):
 		return l, forbidden(a.name, "another caller holds the lease, and only it may release it")
+	case errors.Is(err, leadership.RevisionMismatch):
+		return l, a.errOutdated()
 	}
 	return l, err
 }

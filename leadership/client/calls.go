@@ -197,8 +197,8 @@ func (c *Client) Do(ctx context.Context, command leadership.Command) (lease lead
 	return lease, err
 }
 
-// checkOrder refuses an order that does not exist, and an eviction that a repetition would turn
-// against the next leader.
+// checkOrder refuses an order that does not exist, an eviction that a repetition would turn against
+// the next leader, and an approval that would count in two rounds.
 func checkOrder(command leadership.Command) error {
 	order, ok := command.(leadership.Order)
 	switch {
@@ -208,6 +208,8 @@ func checkOrder(command leadership.Command) error {
 		return &leadership.Error{Code: leadership.InvalidArgument, Field: "order", Detail: fmt.Sprintf("there is no order %q", order.Kind)}
 	case order.Kind == leadership.OrderEvict && order.Token == 0 && order.IfRevision == 0:
 		return &leadership.Error{Code: leadership.InvalidArgument, Field: "fencingToken", Detail: "say which term is to end: send its fencing token, or the revision at which it was read"}
+	case order.Kind == leadership.OrderApprove && !order.NewEpoch && order.IfRevision == 0: // a new epoch is known by its token
+		return &leadership.Error{Code: leadership.InvalidArgument, Field: "ifRevision", Detail: "say the revision at which the term was read, and the same again if the answer is lost: so the approval counts once"}
 	}
 	return nil
 }

@@ -58,7 +58,15 @@ func noticing(t *testing.T, server *clienttest.Server, who client.Candidate) (*c
 func order(t *testing.T, server *clienttest.Server, c leadership.Order) leadership.Lease {
 	t.Helper()
 	c.Actor, c.Reason = "olga", "a test"
-	l, err := server.Client(client.Candidate{}).Do(t.Context(), c.In("reports"))
+	by := server.Client(client.Candidate{})
+	if c.Kind == leadership.OrderApprove && !c.NewEpoch {
+		now, err := by.Get(t.Context(), "reports")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.IfRevision = now.Revision
+	}
+	l, err := by.Do(t.Context(), c.In("reports"))
 	if err != nil {
 		t.Fatalf("%s: %v", c.Kind, err)
 	}

@@ -3,6 +3,7 @@ package instance_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -158,11 +159,11 @@ func TestAGrantThatTookLongerThanHaltsMayBeOldIsGivenBackIfItIsHalted(t *testing
 
 func TestALeaseThatItsLeaderWasToldOfElsewhereIsNotGivenBackForAHalt(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
-		granting, told := false, make(chan error)
+		var granting atomic.Bool
+		told := make(chan error)
 		slow := c.start("slow", &storetest.Fake{Store: c.store, Around: func(ctx context.Context, call storetest.Call, next func(context.Context) error) error {
 			err := next(ctx)
-			if granting && call.Method == "Update" && call.Election == "jobs" { // and does not hear that it is committed for long
-				granting = false
+			if call.Method == "Update" && call.Election == "jobs" && granting.CompareAndSwap(true, false) { // and does not hear that it is committed for long
 				time.Sleep(time.Second)
 				_, again := c.b.Acquire(ctx, c.ask("ann", 0))
 				c.halts(c.a, leadership.OrderHalt)
@@ -172,7 +173,7 @@ func TestALeaseThatItsLeaderWasToldOfElsewhereIsNotGivenBackForAHalt(t *testing.
 			return err
 		}})
 		c.release(slow, c.lead(slow, "ann"))
-		granting = true
+		granting.Store(true)
 		answer := make(chan error, 1)
 		go func() {
 			_, err := slow.Acquire(context.WithoutCancel(t.Context()), c.ask("ann", 0))

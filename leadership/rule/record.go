@@ -77,6 +77,7 @@ func (r Record) Vacated(endedAt time.Time, lockFor time.Duration) Record {
 	if s := &r.Standing; !s.Ends.Approval.IsZero() && !s.Approval.Awaited {
 		s.ApprovalLeft = max(s.Ends.Approval.Sub(endedAt), leadership.MinOrder)
 	}
+	r.spend(endedAt)
 	r.EndedAt, r.LockFor = endedAt, lockFor
 	r.LeaderID, r.KeyHash, r.LeaseDuration, r.Metadata = "", leadership.KeyHash{}, 0, ""
 	r.Standing.Created = r.created()

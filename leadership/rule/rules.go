@@ -29,7 +29,6 @@ func (c *Change) announce(t leadership.EventType, previous leadership.CandidateI
 // vacate ends the lease in c.Record.
 func (c *Change) vacate(t leadership.EventType, endedAt time.Time, lockFor time.Duration) {
 	previous, because := c.Record.LeaderID, c.Record.endedBecause(endedAt)
-	c.spend(endedAt)
 	c.Record = c.Record.Vacated(endedAt, lockFor)
 	c.Record.Standing.Ended = endedBy(t, c.Record.Token, because)
 	c.announce(t, previous)
@@ -335,6 +334,8 @@ func leave(s Snapshot, cmd leadership.Release) (Change, error) {
 		return Change{}, s.RefuseLost(c)
 	case c.Token < r.Token || r.LeaderID == "", s.Live() && r.Yielded():
 		return Change{}, nil
+	case !cmd.IfHeartbeat.IsZero() && !cmd.IfHeartbeat.Equal(r.HeartbeatAt):
+		return Change{}, s.Refuse(leadership.RevisionMismatch, "the lease of election %q was renewed since it was read", r.Election)
 	}
 	ch := s.change()
 	if s.Live() {

@@ -69,9 +69,8 @@ func (c *Change) fail(now time.Time) {
 	}
 }
 
-// spend counts what the term of c.Record, which ends now, has used.
-func (c *Change) spend(now time.Time) {
-	r := &c.Record
+// spend counts what the term of r, which ends now, has used.
+func (r *Record) spend(now time.Time) {
 	p, s := r.Policy.Term.Series, &r.Standing.Series
 	if p.BudgetWithin == 0 {
 		return

@@ -129,7 +129,12 @@ func TestTheTermsOfASeriesShareABudget(t *testing.T) {
 	s := seriesHeld(t, leadership.SeriesPolicy{Budget: leadership.Counters{TokensUsed: 100}, BudgetWithin: 16 * time.Minute})
 	for token := leadership.Token(1); token <= 3; token++ {
 		s = play(t, s, time.Second, reporting(t, token, `{"tokensUsed":30}`))
-		s = play(t, play(t, s, 0, released), time.Minute, by("ann"))
+		end := released
+		if token == 2 {
+			_, err := unlock(s, "")
+			end = func(s rule.Snapshot) (rule.Change, error) { return unlock(s, sentence(err)) }
+		}
+		s = play(t, play(t, s, 0, end), time.Minute, by("ann"))
 	}
 	s = play(t, s, time.Second, reporting(t, 4, `{"tokensUsed":10}`))
 	s, events := playEvents(t, s, time.Second, reporting(t, 4, `{"tokensUsed":11}`))

@@ -472,6 +472,30 @@ func TestDelegatingAgainCountsNothing(t *testing.T) {
 	}
 }
 
+// A copy that read before the child was made does not count it once more.
+func TestALateCopyOfADelegationCountsNothing(t *testing.T) {
+	tr := newTree(t)
+	tr.configure("task", leadership.Config{Delegation: leadership.Delegation{Children: 2}})
+	root := tr.grant("task", "ann", 0, leadership.Via{})
+	late := &storetest.Fake{Store: tr.store, Around: func(ctx context.Context, c storetest.Call, next func(context.Context) error) error {
+		if c.Method == "Update" {
+			for _, child := range []string{"a", "b"} {
+				if _, err := tr.delegate(root, child, leadership.Limits{}); err != nil {
+					t.Errorf("%s: %v", child, err)
+				}
+			}
+		}
+		return next(ctx)
+	}}
+	if _, err := service.New(late).Delegate(t.Context(), leadership.DelegateRequest{LeaseRequest: lease(root), Child: "a"}); err != nil {
+		t.Error(err)
+	}
+	tr.configure("task", leadership.Config{Delegation: leadership.Delegation{Children: 3}})
+	if _, err := tr.delegate(root, "c", leadership.Limits{}); err != nil {
+		t.Errorf("a third child of three: %v", err)
+	}
+}
+
 // The instance dies after the count and before the child is made: the next call makes it, whichever
 // call that is, and nothing is counted twice.
 func TestAChildThatWasCountedAndNotMadeIsMadeByTheNextCall(t *testing.T) {

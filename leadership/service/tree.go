@@ -27,16 +27,16 @@ func (s *Service) Delegate(ctx context.Context, r leadership.DelegateRequest) (l
 	if err := r.Limits.Validate(); err != nil {
 		return leadership.Lease{}, err
 	}
-	found, err := s.store.Get(ctx, child)
-	if err != nil {
-		return leadership.Lease{}, err
-	}
-	if found.Record.Deleted { // before it is counted
-		return leadership.Lease{}, found.RefuseDeleted()
-	}
-	command := rule.DelegateCommand{Renewal: c, Child: child, Limits: r.Limits, Is: found.Record.Policy.Delegation}
-	command.Exists = found.Exists()
+	command := rule.DelegateCommand{Renewal: c, Child: child, Limits: r.Limits}
 	for {
+		found, err := s.store.Get(ctx, child) // each time: a copy of this call may have made it, and one that exists is not counted
+		if err != nil {
+			return leadership.Lease{}, err
+		}
+		if found.Record.Deleted { // before it is counted
+			return leadership.Lease{}, found.RefuseDeleted()
+		}
+		command.Is, command.Exists = found.Record.Policy.Delegation, found.Exists()
 		parent, err := s.update(ctx, r.Election, rule.Expect{Change: true}, func(snap rule.Snapshot) (rule.Change, error) { return rule.Delegate(snap, command) })
 		missing, ok := errors.AsType[*rule.NeedsChild](err)
 		switch {

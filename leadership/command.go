@@ -65,8 +65,8 @@ type Release struct {
 	LeaseRequest
 	Outcome Outcome // "" if the caller does not say
 	Note    string  // with an outcome, for people: at most MaxReasonBytes bytes in one line
-	// IfHeartbeat refuses the release with RevisionMismatch if the lease has another LastHeartbeat by
-	// now; zero: it may. It is for those of whom several can have the key, and is not sent over HTTP.
+	// IfHeartbeat refuses the release with RevisionMismatch if the lease has another LastHeartbeat;
+	// zero: it may have. It is for a door whose callers share a key, and is not sent over HTTP.
 	IfHeartbeat time.Time
 }
 

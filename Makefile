@@ -12,7 +12,8 @@ WITH_EMULATORS := go run ./cmd/emulators --
 # Tests and the shipped binary are built alike: static, without paths of this machine, and without what gRPC and
 # Spanner's client have for service meshes and for pages of traces, a third of the binary. The race detector needs C.
 export CGO_ENABLED := 0
-export GOFLAGS := $(strip $(shell go env GOFLAGS) -trimpath -tags=disable_grpc_modules,grpcnotrace)
+TAGS := disable_grpc_modules,grpcnotrace
+export GOFLAGS := $(strip $(shell go env GOFLAGS) -trimpath -tags=$(TAGS))
 race: export CGO_ENABLED := 1
 
 # Tests that need heavy dependencies have modules of their own. test/load/etcd, which measures, is none of them.
@@ -38,7 +39,9 @@ PROJECT  ?= regent-dev
 help: ## show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: building build ## serve on 127.0.0.1:8080 with a local store (ARGS="..." adds flags)
+# Without the clients of Google Cloud there is a quarter to download, and two thirds to compile.
+run: building ## serve on 127.0.0.1:8080 with a local store (ARGS="..." adds flags)
+	$(MAKE) -s build TAGS=$(TAGS),regent_local
 	@$(BUILD)/regent serve $(ARGS)
 
 dev: building build ## serve twice on the emulators, as on Google Cloud (STORE=spanner LISTEN=HOST:PORT)
@@ -46,7 +49,7 @@ dev: building build ## serve twice on the emulators, as on Google Cloud (STORE=s
 	@$(BUILD)/regent-dev -regent $(BUILD)/regent -dir $(BUILD)/dev -store "$(STORE)" -listen "$(LISTEN)" -project "$(PROJECT)" -- $(ARGS)
 
 building:
-	@test -e $(BUILD)/regent || echo "building Regent, which takes two minutes or three; from the second time on, seconds"
+	@test -e $(BUILD)/regent || echo "building Regent, which takes a minute or two; from the second time on, seconds"
 
 build: ## build the static binary .build/regent
 	go build -ldflags "-s -w -X main.version=$(VERSION)" -o $(BUILD)/regent ./cmd/regent

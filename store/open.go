@@ -15,10 +15,8 @@ import (
 	"regent/leadership"
 	"regent/leadership/service"
 	"regent/store/file"
-	"regent/store/firestore"
 	"regent/store/internal/history"
 	"regent/store/memory"
-	"regent/store/spanner"
 )
 
 // Store is what every store is: elections, and what their leaders leave behind.
@@ -61,9 +59,9 @@ func Open(ctx context.Context, spec string, c Config) (Store, error) {
 	case inFile:
 		return opened(file.Open(t.path, file.Config{History: c.History, Log: c.Log}))
 	case inFirestore:
-		return opened(firestore.Open(ctx, firestore.Config{Project: t.project, Database: t.database, History: c.History}))
+		return openFirestore(ctx, t, c)
 	default:
-		return opened(spanner.Open(ctx, spanner.Config{Database: t.database, History: c.History}))
+		return openSpanner(ctx, t, c)
 	}
 }
 
@@ -125,7 +123,7 @@ func Migrate(ctx context.Context, spec string) (done string, err error) {
 	case inFirestore:
 		return "nothing to do: Firestore creates collections with their first documents", nil
 	default:
-		if err := spanner.Migrate(ctx, spanner.Config{Database: t.database}); err != nil {
+		if err := migrateSpanner(ctx, t); err != nil {
 			return "", err
 		}
 		return t.database + " has the tables that this version needs", nil

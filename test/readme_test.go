@@ -221,7 +221,7 @@ func pattern(printed string) *regexp.Regexp {
 func TestMakeRunServes(t *testing.T) {
 	t.Parallel()
 	spec := "file:" + filepath.Join(t.TempDir(), "leases")
-	cmd := exec.CommandContext(within(t, 5*time.Minute), "make", "-C", "..", "run", "BUILD="+made(t), "ARGS=--listen 127.0.0.1:0 --store "+spec)
+	cmd := exec.CommandContext(within(t, 5*time.Minute), "make", "-C", "..", "run", "BUILD="+t.TempDir(), "ARGS=--listen 127.0.0.1:0 --store "+spec)
 	cmd.Env = process.Environ()
 	s := start(t, cmd)
 	if _, err := s.client.List(t.Context(), leadership.ListRequest{}); err != nil {

@@ -1,3 +1,5 @@
+//go:build !regent_local
+
 package pubsub
 
 import (
@@ -8,7 +10,6 @@ import (
 	"log/slog"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	apiv1 "cloud.google.com/go/pubsub/v2/apiv1"
@@ -258,55 +259,4 @@ func signal(c chan<- struct{}) {
 	case c <- struct{}{}:
 	default:
 	}
-}
-
-// Limits of Pub/Sub's names.
-const (
-	minID = 3
-	maxID = 255
-)
-
-// ParseTopic reads the full name of a topic, projects/P/topics/T. It finds common mistakes, not
-// every name that Pub/Sub refuses. The error is a sentence that names the mistake.
-func ParseTopic(name string) (project, topic string, err error) {
-	p := strings.Split(name, "/")
-	if len(p) != 4 || p[0] != "projects" || p[2] != "topics" || !isProject(p[1]) {
-		return "", "", fmt.Errorf(
-			"a topic is named projects/P/topics/T, such as projects/my-project/topics/regent, not %s", shown(name))
-	}
-	if topic = p[3]; !isID(topic) {
-		return "", "", fmt.Errorf(
-			"a topic's id has %d to %d characters of A-Z, a-z, 0-9 and \"-_.~+%%\", and begins with a letter, not with goog; %s does not",
-			minID, maxID, shown(topic))
-	}
-	return p[1], topic, nil
-}
-
-// isProject allows today's ids and old ones such as example.com:my-project.
-func isProject(s string) bool {
-	return s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-.:") == "" && isLetter(rune(s[0]))
-}
-
-func isID(s string) bool {
-	return len(s) >= minID && len(s) <= maxID && isLetter(rune(s[0])) && !strings.HasPrefix(s, "goog") &&
-		strings.Map(idRune, s) == s
-}
-
-// idRune returns what stands for r in an id: itself, or a dash.
-func idRune(r rune) rune {
-	if isLetter(r) || r >= '0' && r <= '9' || strings.ContainsRune("-_.~+%", r) {
-		return r
-	}
-	return '-'
-}
-
-func isLetter(r rune) bool { return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' }
-
-// shown quotes a caller's text, cut to a length that a person can read.
-func shown(s string) string {
-	const limit = 64
-	if len(s) > limit {
-		return fmt.Sprintf("%q…", s[:limit])
-	}
-	return fmt.Sprintf("%q", s)
 }

@@ -1,3 +1,5 @@
+//go:build !regent_local
+
 package pubsub
 
 import (

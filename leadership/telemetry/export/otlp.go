@@ -1,3 +1,5 @@
+//go:build !regent_local
+
 package export
 
 import (
@@ -15,6 +17,9 @@ import (
 	"google.golang.org/grpc/credentials/oauth"
 )
 
+// dialOptions are those of a connection to Google's collector.
+type dialOptions []grpc.DialOption
+
 // scope is the scope of the credentials.
 const scope = "https://www.googleapis.com/auth/cloud-platform"
 
@@ -25,7 +30,7 @@ func (s settings) google() bool {
 
 // dialing returns the options of a connection to Google's collector and the project of the
 // credentials; nothing for other collectors.
-func (s settings) dialing(ctx context.Context) (dial []grpc.DialOption, project string, err error) {
+func (s settings) dialing(ctx context.Context) (dial dialOptions, project string, err error) {
 	if !s.google() {
 		return nil, "", nil
 	}
@@ -33,7 +38,7 @@ func (s settings) dialing(ctx context.Context) (dial []grpc.DialOption, project 
 	if err != nil {
 		return nil, "", err
 	}
-	return []grpc.DialOption{grpc.WithPerRPCCredentials(oauth.TokenSource{TokenSource: c.TokenSource})}, c.ProjectID, nil
+	return dialOptions{grpc.WithPerRPCCredentials(oauth.TokenSource{TokenSource: c.TokenSource})}, c.ProjectID, nil
 }
 
 // credentials returns Application Default Credentials. They renew themselves after ctx has ended
@@ -47,21 +52,21 @@ func credentials(ctx context.Context) (*google.Credentials, error) {
 }
 
 // dialTo keeps the credentials from other collectors.
-func (s signal) dialTo(dial []grpc.DialOption) []grpc.DialOption {
+func (s signal) dialTo(dial dialOptions) dialOptions {
 	if s.google {
 		return dial
 	}
 	return nil
 }
 
-func spanExporter(ctx context.Context, s signal, dial []grpc.DialOption) (sdktrace.SpanExporter, error) {
+func spanExporter(ctx context.Context, s signal, dial dialOptions) (sdktrace.SpanExporter, error) {
 	if s.protocol == overHTTP {
 		return otlptracehttp.New(ctx)
 	}
 	return otlptracegrpc.New(ctx, otlptracegrpc.WithDialOption(s.dialTo(dial)...))
 }
 
-func metricExporter(ctx context.Context, s signal, dial []grpc.DialOption) (sdkmetric.Exporter, error) {
+func metricExporter(ctx context.Context, s signal, dial dialOptions) (sdkmetric.Exporter, error) {
 	if s.protocol == overHTTP {
 		return otlpmetrichttp.New(ctx)
 	}

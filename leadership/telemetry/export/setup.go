@@ -24,7 +24,6 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 	nooptrace "go.opentelemetry.io/otel/trace/noop"
-	"google.golang.org/grpc"
 )
 
 // Config says what to export, and where.
@@ -98,7 +97,7 @@ func (p *Pipeline) open(ctx context.Context, c Config, s settings) error {
 }
 
 // readers returns what collects metrics.
-func (p *Pipeline) readers(ctx context.Context, c Config, s signal, dial []grpc.DialOption) (readers []sdkmetric.Option, err error) {
+func (p *Pipeline) readers(ctx context.Context, c Config, s signal, dial dialOptions) (readers []sdkmetric.Option, err error) {
 	if c.Prometheus {
 		reader, err := p.serve()
 		if err != nil {

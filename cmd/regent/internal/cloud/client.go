@@ -12,9 +12,6 @@ import (
 	"net/url"
 	"strings"
 	"sync"
-
-	"google.golang.org/api/option"
-	htransport "google.golang.org/api/transport/http"
 )
 
 // Client calls Google's APIs. Its zero value uses the APIs themselves, with the application
@@ -37,7 +34,7 @@ func (c *Client) caller(ctx context.Context) (*http.Client, error) {
 	if c.HTTP != nil {
 		return c.HTTP, nil
 	}
-	c.dial.Do(func() { c.own, _, c.err = htransport.NewClient(ctx, option.WithScopes(scope)) })
+	c.dial.Do(func() { c.own, c.err = newClient(ctx) })
 	if c.err != nil {
 		return nil, fmt.Errorf("there are no credentials: %w", c.err)
 	}

@@ -29,6 +29,8 @@ type Rights interface {
 	// May reports whether the caller of the context may make a call about the election; of a call
 	// about all elections it is "".
 	May(ctx context.Context, verb wire.Verb, e leadership.Election) bool
+	// Covered returns the names and patterns of the elections that May may be true of.
+	Covered(ctx context.Context, verb wire.Verb) []leadership.Election
 }
 
 // New returns the page. visitor answers at PathVisitor: a Visitor behind whatever finds out who
@@ -64,6 +66,10 @@ func send(w http.ResponseWriter, file string) {
 type visit struct {
 	Principal string      `json:"principal,omitzero"` // left out if callers are not verified
 	May       []wire.Verb `json:"may"`
+
+	// In an answer about all elections: over which of them the visitor may give an order, of those
+	// that the page gives to many. Without an election an order is left out.
+	Orders map[wire.Verb][]leadership.Election `json:"orders,omitempty"`
 }
 
 // asked are the calls that the page makes.
@@ -71,6 +77,9 @@ var asked = []wire.Verb{
 	wire.VerbList, wire.VerbWatchAll, wire.VerbRead, wire.VerbWatch, wire.VerbExplain, wire.VerbCheckpoint, wire.VerbJournal,
 	wire.VerbAssign, wire.VerbEvict, wire.VerbPause, wire.VerbResume, wire.VerbBan, wire.VerbApprove, wire.VerbLift,
 }
+
+// forMany are the orders that the page gives to many elections.
+var forMany = []wire.Verb{wire.VerbEvict, wire.VerbPause, wire.VerbResume}
 
 // Visitor says who the caller is, and which calls it may make about the election in the query or,
 // without one, about all elections. It makes none of them, and leaves no audit record.
@@ -82,13 +91,18 @@ func Visitor(rights Rights) http.Handler {
 			p.Write(w, p)
 			return
 		}
-		answer := visit{May: []wire.Verb{}}
+		answer := visit{May: []wire.Verb{}, Orders: map[wire.Verb][]leadership.Election{}}
 		if who, known := authn.From(r.Context()); known && who != (authn.Principal{}) {
 			answer.Principal = who.String()
 		}
 		for _, verb := range asked {
 			if rights.May(r.Context(), verb, e) {
 				answer.May = append(answer.May, verb)
+			}
+		}
+		for _, verb := range forMany {
+			if over := rights.Covered(r.Context(), verb); e == "" && len(over) > 0 {
+				answer.Orders[verb] = over
 			}
 		}
 		body, err := wire.Marshal(answer)

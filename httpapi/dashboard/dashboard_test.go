@@ -14,6 +14,7 @@ import (
 	"regent/httpapi/access/authn"
 	"regent/httpapi/access/authz"
 	"regent/httpapi/dashboard"
+	"regent/leadership"
 	"regent/leadership/instance"
 	"regent/leadership/wire"
 )
@@ -31,7 +32,12 @@ func get(h http.Handler, who *authn.Principal, path string) *http.Response {
 // guarded lets in what the access file allows. It has no service: no call is made.
 func guarded(t *testing.T, role wire.Role) http.Handler {
 	t.Helper()
-	access, err := authz.ParseAccess([]byte("grants: [{principals: [ann@example.com], roles: ["+string(role)+"], elections: [\"*\"]}]"), authz.Admitted)
+	return over(t, role, "*")
+}
+
+func over(t *testing.T, role wire.Role, elections string) http.Handler {
+	t.Helper()
+	access, err := authz.ParseAccess([]byte("grants: [{principals: [ann@example.com], roles: ["+string(role)+"], elections: [\""+elections+"\"]}]"), authz.Admitted)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,6 +70,38 @@ func TestAVisitorIsToldWhatItsRoleAllows(t *testing.T) {
 		}
 		if diff := cmp.Diff(want, got.May); diff != "" || got.Principal != "ann@example.com" {
 			t.Errorf("%s: %s may (-want +got)\n%s", role, got.Principal, diff)
+		}
+	}
+}
+
+func TestAVisitorIsToldOverWhichElectionsItMayGiveOrders(t *testing.T) {
+	type orders map[wire.Verb][]leadership.Election
+	of := func(e leadership.Election) orders {
+		return orders{wire.VerbEvict: {e}, wire.VerbPause: {e}, wire.VerbResume: {e}}
+	}
+	for _, c := range []struct {
+		role            wire.Role
+		elections, path string
+		want            orders
+	}{
+		{wire.RoleOperator, "*", "/ui/visitor", of("*")},
+		{wire.RoleOperator, "team-a.*", "/ui/visitor", of("team-a.*")},
+		{wire.RoleOperator, "*", "/ui/visitor?election=reports", nil},
+		{wire.RoleObserver, "*", "/ui/visitor", nil},
+		{"halter", "*", "/ui/visitor", nil},
+	} {
+		body, err := io.ReadAll(get(over(t, c.role, c.elections), &authn.Principal{Issuer: "i", Subject: "s", Email: "ann@example.com"}, c.path).Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got struct {
+			Orders orders `json:"orders"`
+		}
+		if err := wire.Unmarshal(body, &got); err != nil {
+			t.Fatalf("%v in %s", err, body)
+		}
+		if diff := cmp.Diff(c.want, got.Orders); diff != "" {
+			t.Errorf("%s of %q at %s (-want +got)\n%s", c.role, c.elections, c.path, diff)
 		}
 	}
 }

@@ -21,6 +21,10 @@ type all struct{}
 
 func (all) May(context.Context, wire.Verb, leadership.Election) bool { return true }
 
+func (all) Covered(context.Context, wire.Verb) []leadership.Election {
+	return []leadership.Election{"*"}
+}
+
 var _ dashboard.Rights = (*instance.Guarded)(nil)
 
 // Whatever verifies callers, the page itself is shown, and its question says what is missing.

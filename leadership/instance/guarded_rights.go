@@ -91,3 +91,12 @@ func (g *Guarded) discreet(ctx context.Context, e leadership.Election, err error
 func (g *Guarded) May(ctx context.Context, verb wire.Verb, e leadership.Election) bool {
 	return g.may(ctx, verb, Op{Election: e})
 }
+
+// Covered returns the names, and patterns of names, of the elections that May may be true of; "*"
+// for all.
+func (g *Guarded) Covered(ctx context.Context, verb wire.Verb) []leadership.Election {
+	if len(g.filters) == 0 {
+		return []leadership.Election{"*"}
+	}
+	return g.filters[0].Covered(ctx, Op{Row: g.rows[verb]})
+}

@@ -29,9 +29,15 @@ func TestThePageIsUsedByTheKeyboardAlone(t *testing.T) {
 	get[bool](p, "document.querySelector('[data-filter=all]').focus(); true")
 	p.do(keys(" ")) // a button is pressed by the space bar, too
 	p.until("%s == 'mail reports'", names)
+	get[bool](p, "document.querySelector('[type=search]').focus(); true")
+	tab("e.ariaLabel == 'Select all that are shown'")
 	get[bool](p, "document.querySelector('[data-sort=changed]').focus(); true")
-	tab("e.closest('[data-name=mail]')")
-	tab("e.closest('[data-name=reports]')")
+	tab("e.ariaLabel == 'Select mail'")
+	tab("e.closest('[data-name=mail] a')")
+	tab("e.ariaLabel == 'Select reports'")
+	p.do(keys(" "))
+	p.says("[aria-label='Orders for the selected elections']", "1 selected")
+	tab("e.closest('[data-name=reports] a')")
 	// A row that moves keeps the focus.
 	s.post("reports:release", as("ann", 1, ""))
 	p.says("[data-name=reports] .state", "No leader")

@@ -74,11 +74,11 @@ async function start() {
   health();
   const open = (url, handlers) => stream(url, handlers, status);
   if (name) return election(main, name, visitor, open);
-  if (visitor.may.includes('watchAll')) return fleet(main, open);
+  if (visitor.may.includes('watchAll')) return fleet(main, visitor, open);
   try { // a visitor with rights over some elections is shown those, which no stream has
     await call('/v1/elections?pageSize=1');
     silence = 45000; // the list is read every 30 s
-    fleet(main, undefined, status);
+    fleet(main, visitor, undefined, status);
   } catch {
     live.hidden = age.hidden = true;
     openOne();

@@ -1,4 +1,5 @@
 import {ago, bar, chip, clock, count, ending, h, heard, keepQuery, left, mark, millis, neverLed, now, page, path, say, wall} from './lib.js';
+import {selection} from './orders.js';
 import {call} from './server.js';
 
 // An election flaps if it was granted so often within this time.
@@ -17,12 +18,15 @@ const columns = {state: 'State', name: 'Election', leader: 'Leader', token: 'Tok
 
 // fleet shows all elections. The one stream keeps them; leases in view are read again when their
 // next renewal is due, because renewals are no events. Without a stream it reads the list.
-export function fleet(main, stream, status) {
+export function fleet(main, visitor, stream, status) {
   const all = new Map(), dirty = new Set(), wanted = new Set(), histories = [];
   const asked = new URLSearchParams(location.search);
   let filter = asked.get('show') ?? 'all', order = asked.get('by') ?? 'state', back = asked.has('back'), search = asked.get('search') ?? '', sort = true, shown = [], round = 0, looking = 0, stand = [];
   const body = h('div', {class: 'body', role: 'rowgroup'}), nothing = h('p', {class: 'dim', hidden: true}), halted = h('ul', {class: 'plain', 'aria-label': 'Halts'}), counted = h('span', {class: 'dim', role: 'status'});
 
+  // Orders for many change what a read tells of each of them.
+  const given = rows => { for (const r of rows) Object.assign(r, {due: 1, ask: 0, stands: undefined}); };
+  const select = selection(visitor, () => shown, r => r.pause || r.stands !== round, given);
   const flapping = r => [...r.grants.values()].filter(at => wall() - at < flap.within).length >= flap.terms;
   const waiting = r => r.asked || r.lease.parked || r.lease.endsBecause === 'approval' && r.end - now() < 300000;
   const filters = {
@@ -80,7 +84,7 @@ export function fleet(main, stream, status) {
     return {id, e, n};
   });
   const heads = Object.entries(columns).map(([id, text]) => {
-    const e = h('div', {role: 'columnheader', class: id}, h('button', {class: 'sort', 'data-sort': id, onclick: () => {
+    const e = h('div', {role: 'columnheader', class: id}, id === 'state' && select ? select.all : '', h('button', {class: 'sort', 'data-sort': id, onclick: () => {
       back = order === id && !back;
       order = id;
       choose();
@@ -88,8 +92,8 @@ export function fleet(main, stream, status) {
     return {id, e};
   });
   main.replaceChildren(h('h1', {class: 'quiet'}, 'Elections'), h('div', {class: 'tiles', role: 'group', 'aria-label': 'Show'}, tiles.map(t => t.e)),
-    halted, h('div', {class: 'tools'}, h('input', {type: 'search', 'aria-label': 'Search elections and leaders', placeholder: 'Search elections and leaders', value: search, oninput: e => { search = e.target.value.trim().toLowerCase(); choose(); }}), counted),
-    h('div', {class: 'table', role: 'table', 'aria-label': 'Elections'}, h('div', {role: 'rowgroup'}, h('div', {role: 'row', class: 'head'}, heads.map(t => t.e))), body), nothing);
+    halted, h('div', {class: 'tools'}, h('input', {type: 'search', 'aria-label': 'Search elections and leaders', placeholder: 'Search elections and leaders', value: search, oninput: e => { search = e.target.value.trim().toLowerCase(); choose(); }}), counted, select?.e),
+    h('div', {class: select ? 'table selects' : 'table', role: 'table', 'aria-label': 'Elections'}, h('div', {role: 'rowgroup'}, h('div', {role: 'row', class: 'head'}, heads.map(t => t.e))), body), nothing);
   keepQuery(location.search);
 
   const seen = new IntersectionObserver(entries => {
@@ -103,7 +107,7 @@ export function fleet(main, stream, status) {
   // build makes what is shown of a row.
   function build(r) {
     Object.assign(r, {bar: bar(), chip: chip(), leader: h('span'), token: h('span', {class: 'num'}), line: h('span', {class: 'dim'}), when: h('span', {class: 'dim num'})});
-    const cells = {state: r.chip.e, name: h('a', {href: page(r.name)}, r.name), leader: r.leader, token: r.token, left: r.bar.e, line: r.line, changed: r.when};
+    const cells = {state: [select?.box(r), r.chip.e], name: h('a', {href: page(r.name)}, r.name), leader: r.leader, token: r.token, left: r.bar.e, line: r.line, changed: r.when};
     r.e = h('div', {role: 'row', 'data-name': r.name}, Object.entries(cells).map(([id, c]) => h('div', {role: 'cell', class: id}, c)));
     seen.observe(r.e);
   }
@@ -233,7 +237,7 @@ export function fleet(main, stream, status) {
     const keep = found.slice(0, most);
     for (const r of keep) if (!r.e) build(r);
     const focus = document.activeElement, stays = new Set(keep);
-    for (const r of shown) if (!stays.has(r)) r.e.remove();
+    for (const r of shown) if (!stays.has(r)) { r.e.remove(); if (select) r.box.checked = false; }
     let at = body.firstElementChild;
     keep.forEach((r, i) => {
       if (r.e === at) { at = at.nextElementSibling; return; }
@@ -242,6 +246,7 @@ export function fleet(main, stream, status) {
     });
     if (document.activeElement !== focus && body.contains(focus)) focus.focus({preventScroll: true});
     shown = keep;
+    select?.draw();
     nothing.hidden = keep.length > 0;
     say(nothing, !all.size ? 'There is no election yet.' : search ? `No election matches “${search}”.` : 'No election is in this state.');
     say(counted, keep.length < found.length ? `the first ${keep.length} of ${found.length}` : `${found.length} of ${all.size}`);

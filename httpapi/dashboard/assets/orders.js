@@ -1,7 +1,11 @@
-import {clock, h, left, millis, now, path, say, span, wall, when} from './lib.js';
+import {clock, count, h, left, millis, now, path, say, span, wall, when} from './lib.js';
 import {order} from './server.js';
 
+// each stands for the lease in what an order for many says of each of them.
+const each = {};
+
 const promised = l => {
+  if (l === each) return ' Each leader goes on until the end that it was promised.';
   if (!l.leaderId) return ' No candidate leads now.';
   const ms = left(l, l.expiresInMs), at = clock(wall() + ms);
   return ms > 0 ? ` ${l.leaderId} goes on until the end that it was promised: ${at} at the latest, in ${span(ms)}.` : ` The end that ${l.leaderId} was promised has passed: ${at}, by the last reading.`;
@@ -24,11 +28,16 @@ const kinds = {
 
 // bars says why an order makes no sense now; '' if it does.
 function bars(kind, l, paused) {
+  if (kind !== 'evict' && l.of) return `A seat stands under the orders of its election, ${l.of}.`;
   if (kind === 'evict' && l.state !== 'held') return 'Evict needs a leader.';
   if (kind === 'approve' && l.state !== 'held' && !l.configuration.policy?.approval && !l.parked) return 'Approve needs a leader, a parked election, or a policy that asks for approvals.';
   if (kind === 'resume' && !paused) return 'Resume needs a pause.';
   return '';
 }
+
+// over says that the term which an order is about has ended meanwhile; '' if it has not.
+const over = (kind, k, l, present) => !k.term || !bars(kind, present) && present.fencingToken === l.fencingToken ? '' :
+  `The term of token ${l.fencingToken} has ended meanwhile: ${present.leaderId ? `${present.leaderId} leads with token ${present.fencingToken}` : 'no candidate leads'}.`;
 
 // orders shows a button for each order. One that the visitor may not give is disabled, and says so.
 // The buttons are made once: one that was replaced between press and release would lose a click.
@@ -66,18 +75,77 @@ export function override(o, name, visitor, done) {
     visitor.may.includes('lift') ? h('button', {'data-lift': o.id, 'aria-label': `Lift ${o.id}`, onclick: () => ask('lift', k, {election: name}, visitor, done)}, 'Lift') : '');
 }
 
+// selection lets the visitor mark some of the rows that are shown, and give one order to their
+// elections. A row has a name and the lease as it is known; paused says whether it may be paused.
+export function selection(visitor, shown, paused, done) {
+  const may = visitor.orders ?? {}, offered = Object.keys(kinds).filter(kind => may[kind]);
+  const covers = (kind, name) => may[kind].some(e => e.endsWith('*') ? name.startsWith(e.slice(0, -1)) : e === name);
+  const free = () => shown().filter(r => !r.box.disabled), marked = () => free().filter(r => r.box.checked);
+  const text = h('span', {class: 'dim', role: 'status'});
+  const all = h('input', {type: 'checkbox', 'aria-label': 'Select all that are shown', onchange: () => { for (const r of free()) r.box.checked = all.checked; draw(); }});
+  const buttons = offered.map(kind => h('button', {'data-order': kind, disabled: true, onclick: () => {
+    const rows = marked();
+    ask(kind, kinds[kind], each, visitor, () => done(rows), results(kind, rows.map(r => ({lease: {...r.lease, election: r.name}, present: () => r.lease, bar: covers(kind, r.name) ? bars(kind, r.lease, paused(r)) : 'Your role does not allow this.'}))));
+  }}, kinds[kind].text));
+  function draw() {
+    const n = marked().length, most = free().length;
+    all.disabled = !most;
+    all.checked = n > 0 && n === most;
+    all.indeterminate = n > 0 && !all.checked;
+    for (const b of buttons) b.disabled = !n;
+    say(text, `${n || 'none'} selected`);
+  }
+  return offered.length ? {
+    draw, all, e: h('div', {class: 'tools', role: 'group', 'aria-label': 'Orders for the selected elections'}, text, buttons),
+    box(r) {
+      const bar = r.name.startsWith('regent.') ? 'Regent keeps this election for itself.' : offered.some(kind => covers(kind, r.name)) ? '' : 'Your role does not allow orders on this election.';
+      return r.box = h('input', {type: 'checkbox', 'aria-label': `Select ${r.name}`, disabled: bar !== '', title: bar || undefined, onchange: draw});
+    },
+  } : undefined;
+}
+
+// How many orders for many are under way at a time: a browser opens few connections to one server.
+const atOnce = 4;
+
+// results shows the elections that an order is for, and what becomes of each.
+function results(kind, all) {
+  const rows = all.map(r => ({...r, cell: h('td')}));
+  const end = (r, state, why) => { r.state = state; say(r.cell, why ? `${state}: ${why}` : state, state === 'failed' ? 'bad' : ''); };
+  const rest = () => rows.filter(r => r.state !== 'done' && r.state !== 'skipped');
+  for (const r of rows) end(r, r.bar ? 'skipped' : 'to be done', r.bar);
+  return {
+    rest, e: h('div', {class: 'wide', tabindex: '0', role: 'region', 'aria-label': 'Selected elections'}, h('table', {'aria-label': 'Selected elections'}, h('thead', {}, h('tr', {}, ['Election', 'Leader', 'Result'].map(t => h('th', {scope: 'col'}, t)))),
+      h('tbody', {}, rows.map(r => h('tr', {}, h('td', {class: 'id'}, r.lease.election), h('td', {class: 'id'}, r.lease.leaderId ?? '–'), r.cell))))),
+    sum: () => `${count(rows.length, 'election')}: ${Object.entries(Object.groupBy(rows, r => r.state)).map(([state, those]) => `${those.length} ${state}`).join(', ')}.`,
+    // give gives the order to those that have none yet, and goes on after an error.
+    async give(order, cancelled) {
+      const next = rest();
+      const go = async () => {
+        for (let r; (r = next.shift());) {
+          const why = over(kind, kinds[kind], r.lease, r.present());
+          if (cancelled.aborted || why) { end(r, why ? 'skipped' : 'not tried', why); continue; }
+          try { await order(r.lease, r.present()); end(r, 'done'); } catch (e) { end(r, 'failed', e.message + (e.status === 0 ? maybe : '')); }
+        }
+      };
+      await Promise.all(Array.from({length: atOnce}, go));
+    },
+  };
+}
+
 const labels = {candidateId: 'Candidate', for: 'For how long', ban: 'Ban it for (optional)', mode: 'The present leader', newEpoch: 'Begin a new epoch, with the next token'};
 const filled = {pattern: '.*\\S.*', title: 'more than spaces'};
 const help = 'such as 30s, 10m, 1h30m';
+const maybe = ' The order may have been carried out if it was sent. Look at the events before you give it again.';
 
 // ask opens the dialog of an order. It stays open with the reason if the order is refused. The
-// result tells it of a newer lease: an order about a term that has ended would do nothing.
-function ask(kind, k, l, visitor, done) {
+// result tells it of a newer lease: an order about a term that has ended would do nothing. An order
+// for many stays open with the results.
+function ask(kind, k, l, visitor, done, many) {
   const fields = {}, says = h('p', {class: 'says', id: 'order-says'}), problem = h('p', {class: 'problem', role: 'alert'});
   const waits = h('p', {role: 'status'}), cancel = h('button', {type: 'button'}, 'Cancel');
   let present = l, pending;
   const wait = () => {
-    say(waits, pending ? 'Waiting for the answer of the server…' : '');
+    say(waits, pending ? 'Waiting for the answer of the server…' : many?.sum() ?? '');
     explain();
   };
   for (const f of k.fields) {
@@ -91,10 +159,10 @@ function ask(kind, k, l, visitor, done) {
   const values = () => Object.fromEntries(Object.entries(fields).map(([f, e]) => [f, e.type === 'checkbox' ? e.checked || '' : e.value.trim()]).filter(([, v]) => v !== ''));
   const explain = () => {
     const d = values(), ms = millis(d.for ?? d.ban);
-    say(says, k.says(present, {...d, until: until(ms)}));
-    const over = k.term && (bars(kind, present) || present.fencingToken !== l.fencingToken);
-    send.disabled = Boolean(pending || over);
-    if (over && !pending) say(problem, `The term of token ${l.fencingToken} has ended meanwhile: ${present.leaderId ? `${present.leaderId} leads with token ${present.fencingToken}` : 'no candidate leads'}. Cancel, and look again.`);
+    say(says, (many ? 'For each of them: ' : '') + k.says(present, {...d, until: until(ms)}));
+    const ended = many ? '' : over(kind, k, l, present);
+    send.disabled = Boolean(pending || ended || many && !many.rest().length);
+    if (ended && !pending) say(problem, ended + ' Cancel, and look again.');
   };
   const label = (text, e) => e.type === 'checkbox' ? h('label', {class: 'check'}, e, text) : h('label', {}, text, e);
   const send = h('button', {class: k.danger ? 'danger' : 'primary', 'data-send': true}, k.text), dialog = h('dialog', {'aria-labelledby': 'order-title', 'aria-describedby': 'order-says'}, h('form', {oninput: explain, onsubmit: async e => {
@@ -105,22 +173,26 @@ function ask(kind, k, l, visitor, done) {
     say(problem, '');
     const body = {...values(), ...k.fixed, reason: reason.value};
     if (actor) body.actor = actor.value;
-    if (kind === 'approve' || kind === 'evict') body.fencingToken = l.fencingToken; // the term that the visitor sees
+    const give = (l, present) => order(path(l.election, ':' + kind), k.term ? {...body, fencingToken: l.fencingToken} : body, pending.signal, present.revision || 1); // the term that the visitor sees
     try {
-      await order(path(l.election, ':' + kind), body, pending.signal, present.revision ?? 1);
-      dialog.close();
+      await (many ? many.give(give, pending.signal) : give(l, present));
+      if (!many) dialog.close();
       done();
     } catch (err) {
       problem.textContent = err.message;
       if (err.status === 0) {
-        problem.append(' The order may have been carried out if it was sent. Look at the events before you give it again.');
+        problem.append(maybe);
         done();
       }
     } finally {
       pending = undefined;
       wait();
     }
-  }}, h('h2', {id: 'order-title'}, `${k.text} `, h('span', {class: 'id'}, l.election)), says, Object.entries(fields).map(([f, e]) => label(labels[f], e)), label('Reason, for the history', reason),
+    if (!many) return;
+    if (many.rest().length) say(send, 'Try the rest again');
+    say(cancel, 'Close');
+    cancel.focus();
+  }}, h('h2', {id: 'order-title'}, `${k.text} `, many ? count(many.rest().length, 'election') : h('span', {class: 'id'}, l.election)), says, many?.e, Object.entries(fields).map(([f, e]) => label(labels[f], e)), label('Reason, for the history', reason),
     actor ? label('Your name', actor) : '', problem, waits, h('footer', {}, cancel, send)));
   // While an order waits for its answer, the first Cancel takes it back, and the dialog says what may
   // have happened; the next closes it.
@@ -129,7 +201,8 @@ function ask(kind, k, l, visitor, done) {
   const moving = setInterval(explain, 1000); // what it says moves with the clock
   dialog.addEventListener('close', () => { clearInterval(moving); pending?.abort(); dialog.remove(); });
   document.body.append(dialog);
-  explain();
+  wait();
+  (Object.values(fields)[0] ?? reason).autofocus = true;
   dialog.showModal();
   return newer => {
     present = newer;

@@ -402,6 +402,8 @@ func standing(l leadership.Lease) string {
 			l.LeaderID, l.Token, remaining(l.ExpiresIn), remaining(l.EndsIn), l.EndsBecause)
 	case l.State == leadership.Held:
 		return fmt.Sprintf("Candidate %s leads with fencing token %d; its lease ends in %s unless it renews it.", l.LeaderID, l.Token, remaining(l.ExpiresIn))
+	case l.Config.Seats > 0:
+		return fmt.Sprintf("It has seats, each with a leader of its own: see 'regent members %s'.", l.Election)
 	case l.LockedFor > 0:
 		return fmt.Sprintf("No candidate leads; after the last lease none is granted for another %s.", remaining(l.LockedFor))
 	}

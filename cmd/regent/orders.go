@@ -37,6 +37,7 @@ var orders = []orderHelp{
 	{
 		kind: leadership.OrderEvict, use: "--reason TEXT [--token N] [--ban DURATION [--candidate ID|ID*|--principal P]]", short: "End the present term",
 		long: "The term ends at the end that its leader was promised: at most one lease from now. The leader hears of it at its next renewal.\n" +
+			"Of an election with seats name one, as gpu.2, or all: 'gpu.*'.\n" +
 			"With --ban its candidate is not granted the lease for that long, under any key; with --candidate, a pattern that covers it, or\n" +
 			"--principal what that names, as for 'regent ban'.",
 		example: `regent evict reports --ban 1h --reason "it writes nonsense"
@@ -170,6 +171,7 @@ func giveOrder(ctx context.Context, server *client.Client, r leadership.Order) (
 	switch {
 	case err != nil:
 		return leadership.Lease{}, err
+	case evict && l.Config.Seats > 0: // the server says what to evict
 	case evict && l.State != leadership.Held:
 		return leadership.Lease{}, fmt.Errorf("no candidate leads election %q, so there is no term to end; ban a candidate by its id", r.Election)
 	case evict:
@@ -402,6 +404,8 @@ func standing(l leadership.Lease) string {
 			l.LeaderID, l.Token, remaining(l.ExpiresIn), remaining(l.EndsIn), l.EndsBecause)
 	case l.State == leadership.Held:
 		return fmt.Sprintf("Candidate %s leads with fencing token %d; its lease ends in %s unless it renews it.", l.LeaderID, l.Token, remaining(l.ExpiresIn))
+	case l.Config.Seats > 0:
+		return fmt.Sprintf("It has seats, each with a leader of its own: see 'regent members %s'.", l.Election)
 	case l.LockedFor > 0:
 		return fmt.Sprintf("No candidate leads; after the last lease none is granted for another %s.", remaining(l.LockedFor))
 	}

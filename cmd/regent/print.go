@@ -234,6 +234,9 @@ func (c *cli) printLeases(leases []leadership.Lease) error {
 		if l.Config.Seats > 0 {
 			state = fmt.Sprintf("%d of %d", seats[l.Election], l.Config.Seats)
 		}
+		if l.Parked != "" {
+			state = "parked"
+		}
 		if l.State == leadership.Held {
 			leader, expires = string(l.LeaderID), remaining(l.ExpiresIn)
 		}

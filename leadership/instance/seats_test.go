@@ -224,6 +224,37 @@ func TestAnOrderForAllSeatsHoldsOnceItIsAnswered(t *testing.T) {
 	})
 }
 
+func TestWhyNoSeatIsGrantedSaysTheHaltThatIsOnAllSeatsThatAreFree(t *testing.T) {
+	inFleet(t, func(f *fleet) {
+		a := f.start("a")
+		f.seats(a, 2)
+		led := (<-f.asks(a, "ann", 0)).Grant
+		free := led.Whole().Seat(3 - led.Seat)
+		for pattern, want := range map[leadership.Election]leadership.Reason{
+			"gp*": leadership.ReasonHalted, "gpu.*": leadership.ReasonHalted,
+			free + "*": leadership.ReasonHeld, led.Election + "*": leadership.ReasonNotAsking,
+		} {
+			order := leadership.Order{Election: pattern, Kind: leadership.OrderHalt, For: time.Hour, Reason: "poisoned", Actor: "op"}
+			if _, err := a.Do(f.Context(), order); err != nil {
+				f.Fatal(err)
+			}
+			synctest.Wait()
+			x, err := a.Explain(f.Context(), leadership.ExplainRequest{Election: "gpu", CandidateID: "eve"})
+			if err != nil || x.Leads || x.Causes[0].Code != want {
+				f.Fatalf("in the halt of %s: %+v, %v; want %s", pattern, x, err, want)
+			}
+			if first := x.Causes[0]; want == leadership.ReasonHalted &&
+				(first.Elections != pattern || first.Because != "poisoned" || first.Left <= 0 || len(x.Causes) > 1 && x.Causes[1].Code == want) {
+				f.Errorf("in the halt of %s: %+v", pattern, x.Causes)
+			}
+			order.Kind, order.For = leadership.OrderUnhalt, 0
+			if _, err := a.Do(f.Context(), order); err != nil {
+				f.Fatal(err)
+			}
+		}
+	})
+}
+
 func TestAnElectionThatIsUsedBecomesNoSeat(t *testing.T) {
 	inFleet(t, func(f *fleet) {
 		a := f.start("a")

@@ -198,6 +198,8 @@ func (c *Change) evict(s Snapshot, cmd leadership.Order) error {
 	r := &c.Record
 	evicted := r.Standing.Ends.Because == leadership.EndsEvicted
 	switch {
+	case r.Policy.Seats > 0:
+		return leadership.Invalid("election", fmt.Errorf("election %q has seats, each with a leader of its own; evict that of one, such as %q", r.Election, r.Election.Seat(1)))
 	case cmd.Token > r.Token:
 		return s.Refuse(leadership.TokenStale, "fencing token %d of election %q was never granted; the newest is %d", cmd.Token, r.Election, r.Token)
 	case r.GoesOnFrom(cmd.Token) && !evicted:

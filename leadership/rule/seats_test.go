@@ -180,6 +180,11 @@ func TestAnElectionWithSeatsIsNeverLedItself(t *testing.T) {
 	if needs, ok := errors.AsType[*rule.NeedsSeat](err); !ok || needs.Whole.Record != s.Record {
 		t.Errorf("it is granted: %v", err)
 	}
+	for _, o := range []leadership.Order{{Kind: leadership.OrderEvict}, {Kind: leadership.OrderEvict, Token: 1}, {Kind: leadership.OrderAssign, CandidateID: "ann", For: time.Hour}} {
+		if _, err := ordered(o)(s); !errors.Is(err, leadership.InvalidArgument) {
+			t.Errorf("%s, token %d: %v", o.Kind, o.Token, err)
+		}
+	}
 	if s.Record.Standing.Untold != 2 {
 		t.Errorf("%d seats have to be told of it, want 2", s.Record.Standing.Untold)
 	}

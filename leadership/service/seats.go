@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math"
 	"slices"
+	"time"
 
 	"regent/leadership"
 	"regent/leadership/rule"
@@ -49,26 +51,21 @@ func (s *Service) acquireSeat(ctx context.Context, r leadership.AcquireRequest, 
 
 // seats is Seating.Order by what the store says.
 func (s *Service) seats(ctx context.Context, whole leadership.Lease, by leadership.CandidateID) ([]leadership.Election, error) {
-	leases, err := s.readSeats(ctx, whole.Election, whole.Config.Seats)
+	seats, err := s.readSeats(ctx, whole.Election, whole.Config.Seats)
 	var known []leadership.Seat
-	for _, l := range leases {
+	for _, seat := range seats {
+		l := seat.Lease()
 		known = append(known, leadership.Seat{Election: l.Election, Leader: l.LeaderID, Left: l.ExpiresIn + l.LockedFor})
 	}
 	return leadership.OrderSeats(known, by), err
 }
 
 // readSeats reads the seats of an election that are not deleted, strongly.
-func (s *Service) readSeats(ctx context.Context, whole leadership.Election, n int) ([]leadership.Lease, error) {
+func (s *Service) readSeats(ctx context.Context, whole leadership.Election, n int) ([]rule.Snapshot, error) {
 	all := make([]rule.Snapshot, n)
 	errs := make([]error, n)
 	each(n, func(i int) { all[i], errs[i] = s.store.Get(ctx, whole.Seat(i+1)) })
-	var leases []leadership.Lease
-	for _, snap := range all {
-		if !snap.Record.Deleted {
-			leases = append(leases, snap.Lease())
-		}
-	}
-	return leases, errors.Join(errs...)
+	return slices.DeleteFunc(all, func(snap rule.Snapshot) bool { return snap.Record.Deleted }), errors.Join(errs...)
 }
 
 // whole reads the election that another one is a seat of.
@@ -106,26 +103,30 @@ func (s *Service) refuseSeats(ctx context.Context, c leadership.Configure) error
 }
 
 // explainSeats says why the candidate leads at no seat of the whole, or at which it does: x is what
-// the whole itself says.
+// the whole itself says. Why a seat cannot be granted is said of the one that can be first.
 func (s *Service) explainSeats(ctx context.Context, whole rule.Snapshot, x leadership.Explanation) (leadership.Explanation, error) {
-	leases, err := s.readSeats(ctx, whole.Record.Election, whole.Record.Policy.Seats)
+	seats, err := s.readSeats(ctx, whole.Record.Election, whole.Record.Policy.Seats)
 	if err != nil {
 		return leadership.Explanation{}, err
 	}
-	if i := slices.IndexFunc(leases, func(l leadership.Lease) bool { return l.State == leadership.Held && l.LeaderID == x.CandidateID }); i >= 0 {
-		x, err := s.Explain(ctx, leadership.ExplainRequest{Election: leases[i].Election, CandidateID: x.CandidateID})
-		x.Election, x.Seat = whole.Record.Election, leases[i].Seat
-		return x, err
-	}
-	held := leadership.Cause{Code: leadership.ReasonHeld}
-	for _, l := range leases {
-		switch left := l.ExpiresIn + l.LockedFor; {
-		case left == 0:
-			return x, nil
-		case held.Left == 0 || left < held.Left:
-			held.LeaderID, held.Left, held.Until = l.LeaderID, left, l.ReadAt.Add(left)
+	var causes []leadership.Cause
+	first := time.Duration(math.MaxInt64)
+	for _, seat := range seats {
+		seat.Halts = whole.Halts
+		at := rule.Explain(seat, x.CandidateID)
+		if at.Leads {
+			at.Election, at.Seat = whole.Record.Election, seat.Lease().Seat
+			return at, nil
+		}
+		var left time.Duration
+		for _, cause := range at.Causes {
+			left = max(left, cause.Left)
+		}
+		if left < first {
+			first, causes = left, at.Causes
 		}
 	}
-	x.Causes = append(x.Causes, held)
+	halted := func(c leadership.Cause) bool { return c.Code == leadership.ReasonHalted } // as its seats are
+	x.Causes = append(slices.DeleteFunc(x.Causes, halted), causes...)
 	return x, nil
 }

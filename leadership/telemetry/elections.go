@@ -127,21 +127,24 @@ func (es *elections) halt(all []leadership.Override, at time.Time) {
 }
 
 // relate tells a seat of the orders of the election that has it, and that of its seats: how many
-// are led, and since when one of them is not. Call with mu held.
+// are led or halted, and since when one of them is neither. Call with mu held.
 func (es *elections) relate(s *standing) {
 	of, n, _ := s.election.SeatOf()
 	if whole, ok := es.known.Peek(of); ok && whole.seats >= n {
 		s.above = &whole.orders
 	}
-	s.led, s.freed = 0, es.clock.now()
+	now := es.clock.now()
+	s.led, s.halted, s.freed = 0, 0, now
 	for i := range s.seats {
 		switch seat, ok := es.known.Peek(s.election.Seat(i + 1)); {
 		case ok && seat.state == held:
 			s.led++
 		case !ok:
 			s.freed = time.Time{}
-		case seat.endedAt.Before(s.freed):
-			s.freed = seat.endedAt
+		case seat.orders.barred(now):
+			s.halted++
+		case latest(seat.endedAt, seat.orders.freed()).Before(s.freed):
+			s.freed = latest(seat.endedAt, seat.orders.freed())
 		}
 	}
 }

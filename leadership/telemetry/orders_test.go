@@ -140,6 +140,24 @@ func TestAHaltIsShownAsAPauseAndIsNoLackOfALeader(t *testing.T) {
 	})
 }
 
+func TestAnElectionWhoseFreeSeatsAreHaltedLacksNoLeader(t *testing.T) {
+	story(t, func(w *telemetrytest.Fixture) {
+		seats := leadership.Configure{Election: "gpu", Config: leadership.Config{Seats: 2, LeaseDuration: 5 * time.Minute}}
+		if _, err := w.Service.Do(w.Context(), seats); err != nil {
+			t.Fatal(err)
+		}
+		w.Lead("gpu", "ann")
+		order(w, "gpu.*", leadership.Order{Kind: leadership.OrderHalt, For: time.Hour})
+		if _, err := w.Acquire("gpu", "bob", 50*time.Second); err == nil {
+			t.Fatal("bob was granted a seat in the halt")
+		}
+		values(w, "in the halt", w.Read(), map[string]float64{"regent.elections.paused": 2, "regent.elections.leaderless": 0})
+		order(w, "gpu.*", leadership.Order{Kind: leadership.OrderUnhalt})
+		w.Settle(5 * time.Second)
+		values(w, "lifted", w.Read(), map[string]float64{"regent.elections.paused": 0, "regent.elections.leaderless": 5})
+	})
+}
+
 func TestAnApprovalIsWaitedForFromTheQuestionUntilItIsGiven(t *testing.T) {
 	story(t, func(w *telemetrytest.Fixture) {
 		limit(w, "jobs", leadership.TermPolicy{Approval: leadership.ApprovalPolicy{Every: time.Minute, Need: 2}})

@@ -48,9 +48,10 @@ type standing struct {
 	orders orders
 	above  *orders // of the election of which it is a seat; nil if it is none, or that is not known
 
-	seats int       // that it has
-	led   int       // of these, so many have a leader; see relate
-	freed time.Time // since when one has none
+	seats  int       // that it has
+	led    int       // of these, so many have a leader; see relate
+	halted int       // and so many have none, and are halted
+	freed  time.Time // since when another one has none
 
 	waiting int       // candidates
 	since   time.Time // when the first of them came
@@ -181,7 +182,7 @@ func (s *standing) leaderless(now time.Time) (since time.Time, ok bool) {
 		freed = latest(freed, s.above.freed())
 	}
 	switch {
-	case s.orders.barred(now), s.above != nil && s.above.barred(now), s.seats > 0 && s.led >= s.seats:
+	case s.orders.barred(now), s.above != nil && s.above.barred(now), s.seats > 0 && s.led+s.halted >= s.seats:
 		return time.Time{}, false
 	case s.state == vacant:
 	case s.state == held && !s.leaseEnd.IsZero() && now.After(s.leaseEnd): // it is not known whether it was renewed

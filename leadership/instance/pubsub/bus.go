@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"regent/leadership"
+	"regent/leadership/internal/form"
 )
 
 // Config is how a Bus is opened. Topic is required.
@@ -272,12 +273,12 @@ func ParseTopic(name string) (project, topic string, err error) {
 	p := strings.Split(name, "/")
 	if len(p) != 4 || p[0] != "projects" || p[2] != "topics" || !isProject(p[1]) {
 		return "", "", fmt.Errorf(
-			"a topic is named projects/P/topics/T, such as projects/my-project/topics/regent, not %s", shown(name))
+			"a topic is named projects/P/topics/T, such as projects/my-project/topics/regent, not %s", form.Shown(name))
 	}
 	if topic = p[3]; !isID(topic) {
 		return "", "", fmt.Errorf(
 			"a topic's id has %d to %d characters of A-Z, a-z, 0-9 and \"-_.~+%%\", and begins with a letter, not with goog; %s does not",
-			minID, maxID, shown(topic))
+			minID, maxID, form.Shown(topic))
 	}
 	return p[1], topic, nil
 }
@@ -301,12 +302,3 @@ func idRune(r rune) rune {
 }
 
 func isLetter(r rune) bool { return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' }
-
-// shown quotes a caller's text, cut to a length that a person can read.
-func shown(s string) string {
-	const limit = 64
-	if len(s) > limit {
-		return fmt.Sprintf("%q…", s[:limit])
-	}
-	return fmt.Sprintf("%q", s)
-}

@@ -5,16 +5,17 @@ import (
 	"net"
 	"strconv"
 	"strings"
+
+	"regent/leadership/internal/form"
 )
 
 // ParseEndpoint checks the address of an endpoint, HOST:PORT, such as
 // europe-west4-pubsub.googleapis.com:443. The error is a sentence that names the mistake.
 func ParseEndpoint(address string) error {
-	const form = "an endpoint is HOST:PORT, such as europe-west4-pubsub.googleapis.com:443, not %s"
 	host, port, err := net.SplitHostPort(address)
 	n, bad := strconv.ParseUint(port, 10, 16)
 	if err != nil || bad != nil || n == 0 || !isHost(host) {
-		return fmt.Errorf(form, shown(address))
+		return fmt.Errorf("an endpoint is HOST:PORT, such as europe-west4-pubsub.googleapis.com:443, not %s", form.Shown(address))
 	}
 	return nil
 }

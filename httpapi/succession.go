@@ -18,24 +18,24 @@ func (a *api) successionHandlers() handlers {
 		wire.VerbTree:     look(a, instance.Service.Tree, wire.NewTree),
 
 		wire.VerbPutCheckpoint: write(a, largest{wire.MaxCheckpointBody, "put larger data elsewhere, and send its uri"},
-			wire.CheckpointRequest.Leadership, instance.Service.PutCheckpoint, same),
+			wire.CheckpointRequest.Leadership, instance.Service.PutCheckpoint),
 		wire.VerbCheckpoint: look(a, instance.Service.Checkpoint, same),
 		wire.VerbOpenJournal: write(a, largest{wire.MaxBody, "send the lease alone"},
-			wire.Holder.Leadership, instance.Service.OpenJournal, same),
+			wire.Holder.Leadership, instance.Service.OpenJournal),
 		wire.VerbAppendJournal: write(a, largest{wire.MaxAppendBody, "append the entries in parts"},
-			wire.AppendRequest.Leadership, instance.Service.AppendJournal, same),
+			wire.AppendRequest.Leadership, instance.Service.AppendJournal),
 		wire.VerbSnapshotJournal: write(a, largest{wire.MaxSnapshotBody, "put larger data elsewhere, and send its uri"},
-			wire.SnapshotRequest.Leadership, instance.Service.SnapshotJournal, same),
+			wire.SnapshotRequest.Leadership, instance.Service.SnapshotJournal),
 		wire.VerbReadSnapshot: look(a, instance.Service.ReadSnapshot, same),
 		wire.VerbBeginEffect: write(a, largest{wire.MaxBody, "an effect's id has at most 128 bytes"},
-			wire.EffectRequest.Leadership, instance.Service.BeginEffect, same),
+			wire.EffectRequest.Leadership, instance.Service.BeginEffect),
 		wire.VerbFinishEffect: write(a, largest{wire.MaxBody, "put a larger result elsewhere, and send where it is"},
-			wire.FinishRequest.Leadership, instance.Service.FinishEffect, same),
+			wire.FinishRequest.Leadership, instance.Service.FinishEffect),
 		wire.VerbEffects: look(a, instance.Service.Effects, same),
 		wire.VerbPropose: write(a, largest{wire.MaxBody, "put larger data elsewhere, and propose where it is"},
-			wire.ProposeRequest.Leadership, instance.Service.Propose, same),
+			wire.ProposeRequest.Leadership, instance.Service.Propose),
 		wire.VerbDecide: write(a, largest{wire.MaxBody, "say more elsewhere, and note where"},
-			wire.DecideRequest.Leadership, instance.Service.Decide, same),
+			wire.DecideRequest.Leadership, instance.Service.Decide),
 		wire.VerbProposals:     look(a, instance.Service.Proposals, same),
 		wire.VerbJournal:       a.journal,
 		wire.VerbFollowJournal: a.followJournal,
@@ -88,7 +88,7 @@ type largest struct {
 }
 
 // write answers a call that leaves something behind. A request with Patience may wait for so long.
-func write[B, Q, R, W any](a *api, most largest, read func(B, leadership.Election) (Q, error), do func(instance.Service, context.Context, Q) (R, error), show func(R) W) handler {
+func write[B, Q, R any](a *api, most largest, read func(B, leadership.Election) (Q, error), do func(instance.Service, context.Context, Q) (R, error)) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if err := noQuery(r); err != nil {
 			return err
@@ -117,7 +117,7 @@ func write[B, Q, R, W any](a *api, most largest, read func(B, leadership.Electio
 		if err != nil {
 			return err
 		}
-		return ok(w, show(result))
+		return ok(w, result)
 	}
 }
 

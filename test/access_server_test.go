@@ -3,8 +3,6 @@ package test
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
-	"crypto/rsa"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -47,15 +45,11 @@ type authServer struct {
 const forRegent = "https://regent.test"
 
 // issuersKey is made once, because that takes long.
-var issuersKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
+var issuersKey = sync.OnceValue(issuertest.NewKey)
 
 func newIssuer(t *testing.T) *issuertest.Issuer {
 	t.Helper()
-	key, err := issuersKey()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return issuertest.Start(t, key)
+	return issuertest.Start(t, issuersKey())
 }
 
 // serveAsking starts a server on a file of its own, and an issuer for it.

@@ -60,7 +60,7 @@ func TestEveryDoorKnowsItsCallersAndTheirRights(t *testing.T) {
 	a := serveTo(t, issuer, nil, roles, "--auth", "oidc", "--auth-issuer", issuer.URL(), "--mcp", "--kubernetes")
 	expired := issuer.Claims(forRegent, "admin@test")
 	expired["exp"] = time.Now().Add(-time.Hour).Unix()
-	forged := issuertest.SignWith(issuertest.Key{ID: issuer.Key().ID, Private: issuertest.NewKey(t)}, issuer.Claims(forRegent, "admin@test"))
+	forged := issuertest.SignWith(issuertest.Key{ID: issuer.Key().ID, Private: issuertest.NewKey()}, issuer.Claims(forRegent, "admin@test"))
 	strangers := map[string]string{
 		"expired": issuer.Sign(expired), "forged": forged, "none": "",
 		"other audience": issuer.Token("https://other.test", "admin@test"), "cut": issuertest.CutSignature(a.token("admin@test")),

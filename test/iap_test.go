@@ -90,7 +90,7 @@ func keysOf(t *testing.T, p *issuertest.Proxy) []string {
 // and that each door knows the person.
 func TestPeopleComeThroughIdentityAwareProxy(t *testing.T) {
 	t.Parallel()
-	issuer, proxy := newIssuer(t), issuertest.NewProxy(t)
+	issuer, proxy := newIssuer(t), issuertest.NewProxy()
 	a := serveTo(t, issuer, keysOf(t, proxy), people, "--auth", "oidc", "--auth-issuer", issuer.URL(), "--iap-audience", forProxy, "--mcp", "--kubernetes")
 	admin := a.token("admin@test")
 	a.ask(admin, "PUT", "/v1/elections/own-1", `{"lockDelay":"1s"}`)
@@ -135,7 +135,7 @@ func TestPeopleComeThroughIdentityAwareProxy(t *testing.T) {
 // Behind the proxy, the token that Cloud Run has checked is of the proxy's own account.
 func TestOnCloudRunThePersonCountsAndNotTheAccountOfTheProxy(t *testing.T) {
 	t.Parallel()
-	issuer, proxy := newIssuer(t), issuertest.NewProxy(t)
+	issuer, proxy := newIssuer(t), issuertest.NewProxy()
 	metadata := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Metadata-Flavor", "Google")
 		io.WriteString(w, "projects/1/regions/europe-west1")

@@ -30,7 +30,7 @@ func (f *candidacyFlags) add(c *cli, cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.Var(&value[priority]{&f.priority, "0", "N", parsePriority}, "priority", "where the policy goes by priority: a greater one is better; or cksum, the checksum of the candidate's id less 2^31")
 	flags.Var(&value[[]string]{&f.capabilities, "", "NAMES", parseCapabilities}, "capabilities", "what the candidate can do, comma-separated, such as gpu,eu")
-	flags.Var(&value[int64]{&f.load, "0", "N", parseLoad}, "load", "where the policy goes by load: a smaller one is better")
+	flags.Var(&value[int64]{&f.load, "0", "N", integers[int64](0, leadership.MaxLoad, fmt.Sprintf("must be an integer from 0 to %d", leadership.MaxLoad))}, "load", "where the policy goes by load: a smaller one is better")
 	addChoice(c, cmd, &f.role, leadership.RoleCandidate, "role", "ROLE", "candidate; or witness: it stands in line, counts for the quorum, and never leads", leadership.RoleCandidate, leadership.RoleWitness)
 	c.complete(cmd, "priority", cksumPriority)
 }
@@ -60,10 +60,6 @@ func parsePriority(text string) (priority, error) {
 		return priority{}, fmt.Errorf("must be an integer from %d to %d, or %s", leadership.MinPriority, leadership.MaxPriority, cksumPriority)
 	}
 	return priority{number: n}, nil
-}
-
-func parseLoad(text string) (int64, error) {
-	return integer[int64](text, 0, leadership.MaxLoad, fmt.Sprintf("must be an integer from 0 to %d", leadership.MaxLoad))
 }
 
 func parseCapabilities(text string) ([]string, error) {

@@ -77,6 +77,7 @@ type drillSummary struct {
 
 func (c *cli) drillCommand() *cobra.Command {
 	d := drill{cli: c, within: time.Minute, every: 5 * time.Minute, order: leadership.Order{Kind: leadership.OrderEvict, Reason: "drill"}}
+	d.table = columns{[]string{"ELECTION", "LEADER", "TOKEN", "ENDED", "VACANT", "SUCCESSOR", "TOKEN"}, []int{16, 16, 5, 8, 8, 16, 5}}
 	cmd := &cobra.Command{
 		Use:   "drill ELECTION|PREFIX* [--every DURATION] [--for DURATION] [--within DURATION] [--even-alone] [--dry-run]",
 		Short: "End terms on purpose, and measure how long nobody leads",
@@ -289,19 +290,13 @@ func (d *drill) show(one drillDocument) error {
 	if d.output == document {
 		return d.printDocument(one)
 	}
-	var text string
-	if len(d.done) == 1 {
-		d.table.widths = []int{16, 16, 5, 8, 8, 16, 5}
-		text = d.table.line([]string{"ELECTION", "LEADER", "TOKEN", "ENDED", "VACANT", "SUCCESSOR", "TOKEN"})
-	}
 	vacant := "-"
 	if one.Successor != "" {
 		vacant = milliseconds(one.VacantMs)
 	}
-	text += d.table.line([]string{
+	_, err := fmt.Fprint(d.out, d.table.line([]string{
 		string(one.Election), string(one.LeaderID), fmt.Sprint(one.Token), cmp.Or(string(one.Ended), "-"), vacant, orDash(one.Successor), numberOrDash(int64(one.SuccessorToken)),
-	})
-	_, err := fmt.Fprint(d.out, text)
+	}))
 	return err
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -182,7 +183,7 @@ which are then deleted.`,
 
 // parseIndex accepts 0 as well: the beginning of the journal.
 func parseIndex(text string) (leadership.Index, error) {
-	return integer[leadership.Index](text, 0, math.MaxInt64, "an index is an integer, 0 or more")
+	return integers[leadership.Index](0, math.MaxInt64, "an index is an integer, 0 or more")(text)
 }
 
 func (c *cli) journalAppendCommand() *cobra.Command {
@@ -396,23 +397,15 @@ func (c *cli) itemPrinter() func(client.JournalItem) error {
 	if c.output == document {
 		return func(i client.JournalItem) error { return c.printDocument(i) }
 	}
-	table := columns{widths: []int{5, 20, 5, 8, 4}}
-	begun := false
+	table := columns{entryHeader, []int{5, 20, 5, 8, 4}}
 	return func(i client.JournalItem) error {
-		text := ""
-		if !begun {
-			text, begun = table.line(entryHeader), true
-		}
+		var row []string
 		if s := i.Snapshot; s != nil {
-			data := string(s.Data)
-			if s.URI != "" {
-				data = s.URI
-			}
-			text += table.line([]string{fmt.Sprint(s.UpTo), formatTime(s.At), fmt.Sprint(s.Token), "SNAPSHOT", printable(data)})
+			row = []string{fmt.Sprint(s.UpTo), formatTime(s.At), fmt.Sprint(s.Token), "SNAPSHOT", printable(cmp.Or(s.URI, string(s.Data)))}
 		} else {
-			text += table.line(entryRow(*i.Entry))
+			row = entryRow(*i.Entry)
 		}
-		_, err := fmt.Fprint(c.out, text)
+		_, err := fmt.Fprint(c.out, table.line(row))
 		return err
 	}
 }
@@ -430,7 +423,7 @@ needs them gets the snapshot. A snapshot that does not reach as far as the prese
 		Example: `  regent journal snapshot state --output json
   regent journal snapshot state --up-to 40 --candidate agent-1 --token 7 --file state.json`,
 	}
-	cmd.Flags().Var(&value[leadership.Index]{&r.UpTo, "", "INDEX", parseUpTo}, "up-to", "the index of the last entry that the snapshot stands for")
+	cmd.Flags().Var(&value[leadership.Index]{&r.UpTo, "", "INDEX", integers[leadership.Index](1, math.MaxInt64, "must be the index of an entry, 1 or more")}, "up-to", "the index of the last entry that the snapshot stands for")
 	who.key.add(cmd)
 	c.addCandidate(cmd, &who.id, "the candidate's id", nil)
 	cmd.Flags().Var(&value[leadership.Token]{&r.Token, "", "N", parseToken}, "token", "the fencing token that came with the lease")
@@ -467,10 +460,6 @@ needs them gets the snapshot. A snapshot that does not reach as far as the prese
 		return answer(cmd.Context(), c, r, (*client.Client).SnapshotJournal, c.printHead)
 	}
 	return c.remote(cmd)
-}
-
-func parseUpTo(text string) (leadership.Index, error) {
-	return integer[leadership.Index](text, 1, math.MaxInt64, "must be the index of an entry, 1 or more")
 }
 
 func (c *cli) printSnapshot(s leadership.JournalSnapshot) error {

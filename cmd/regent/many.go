@@ -200,7 +200,7 @@ type orderTable struct {
 }
 
 func newOrderTable(c *cli, leases []leadership.Lease) *orderTable {
-	t := &orderTable{newTally(c), columns{make([]int, 3)}}
+	t := &orderTable{newTally(c), columns{widths: make([]int, 3)}}
 	for _, l := range leases {
 		t.widths[0], t.widths[1] = max(t.widths[0], len(l.Election)), max(t.widths[1], len(l.LeaderID))
 	}

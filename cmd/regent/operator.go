@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"time"
 
@@ -145,5 +146,5 @@ keeps the reason.`,
 }
 
 func addCondition(cmd *cobra.Command, r *leadership.Revision) {
-	cmd.Flags().Var(&value[leadership.Revision]{r, "", "N", parseCondition}, "if-revision", "do it only if the election is still at this revision")
+	cmd.Flags().Var(&value[leadership.Revision]{r, "", "N", integers[leadership.Revision](1, math.MaxInt64, "must be the revision that status showed, 1 or more")}, "if-revision", "do it only if the election is still at this revision")
 }

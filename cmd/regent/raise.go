@@ -45,7 +45,7 @@ they are (exit code 1); those elections cannot have a leader.`,
 		},
 	}
 	cmd.Flags().Var(&value[string]{&spec, "", "STORE", parseText}, "store", "the store, as for serve")
-	cmd.Flags().Var(&value[leadership.Revision]{&r.Above, "", "N", parseAbove}, "above", "at least the highest revision, and so the highest token, that was ever seen")
+	cmd.Flags().Var(&value[leadership.Revision]{&r.Above, "", "N", integers(rule.MinRaise, rule.MaxRaise, fmt.Sprintf("must be an integer from %d to %d", rule.MinRaise, rule.MaxRaise))}, "above", "at least the highest revision, and so the highest token, that was ever seen")
 	cmd.Flags().Var(&value[time.Duration]{&r.Lock, "", "DURATION", between(0, leadership.MaxLeaseDuration+leadership.MaxLockDelay)}, "lock", "how long all elections stay vacant at least, up to 48h")
 	cmd.Flags().Var(&value[string]{&r.Prefix, "", "PREFIX", parsePrefix}, "prefix", "only elections whose names begin with PREFIX, and those that are named")
 	c.require(cmd, "store", "REGENT_STORE")
@@ -90,10 +90,6 @@ func electionNames(_ *cobra.Command, args []string) error {
 		}
 	}
 	return nil
-}
-
-func parseAbove(text string) (leadership.Revision, error) {
-	return integer(text, rule.MinRaise, rule.MaxRaise, fmt.Sprintf("must be an integer from %d to %d", rule.MinRaise, rule.MaxRaise))
 }
 
 func parsePrefix(text string) (string, error) { return text, leadership.ValidatePrefix(text) }

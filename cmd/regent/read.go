@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"math"
 
 	"github.com/spf13/cobra"
 
@@ -71,7 +72,7 @@ func (c *cli) historyCommand() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().Var(&value[leadership.Revision]{&after, "0", "N", parseRevision}, "after", "only events after this revision")
+	cmd.Flags().Var(&value[leadership.Revision]{&after, "0", "N", integers[leadership.Revision](0, math.MaxInt64, "a revision is an integer, 0 or more")}, "after", "only events after this revision")
 	return c.remote(cmd)
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net"
 	"net/http"
 	"os"
@@ -113,7 +114,8 @@ func (s *serviceSettings) addTo(c *cli, cmd *cobra.Command) {
 	cmd.Flags().Var(&value[time.Duration]{&s.history, "", "DURATION", parseHistory}, "history", "how long events are kept, 1h or more (default 720h)")
 	cmd.Flags().Var(&value[time.Duration]{&s.cacheExpiry, "", "DURATION", parseCacheExpiry}, "cache-expiry", "how old a read without consistency=strong may be, 10s at most (default 5s)")
 	cmd.Flags().Var(&value[time.Duration]{&s.streamLimit, "", "DURATION", parseStreamLimit}, "stream-limit", "how long a stream lasts before its reader must resume; less than the request limit of a proxy in front (default 4m30s)")
-	cmd.Flags().Var(&value[int]{&s.maxConcurrency, "", "N", parseConcurrency}, "max-concurrency", "how many requests the platform sends at a time, 2 or more, such as Cloud Run's concurrency; waits and streams take 80 % of them at most (default: unbounded)")
+	concurrency := integers(2, math.MaxInt, "must be an integer, 2 or more: with one request at a time, no candidate could wait and no stream be open; leave it out if the platform sets no limit")
+	cmd.Flags().Var(&value[int]{&s.maxConcurrency, "", "N", concurrency}, "max-concurrency", "how many requests the platform sends at a time, 2 or more, such as Cloud Run's concurrency; waits and streams take 80 % of them at most (default: unbounded)")
 	cmd.Flags().Var(&value[string]{&s.access.auth, "", "HOW", parseText}, "auth", "how to authenticate callers: none, platform or oidc (default "+authNone+")")
 	cmd.Flags().Var(&value[[]string]{&s.access.audiences, "", "AUDIENCE,…", parseTexts}, "auth-audience", "the audience of valid credentials, such as the URL of this service")
 	cmd.Flags().Var(&value[[]string]{&s.access.issuers, "", "URL,…", parseTexts}, "auth-issuer", "the issuer of valid credentials (default "+defaultIssuer+")")

@@ -13,6 +13,7 @@ import (
 	"regent/httpapi"
 	"regent/leadership"
 	"regent/leadership/instance/pubsub"
+	"regent/leadership/statement"
 	"regent/store"
 )
 
@@ -178,7 +179,7 @@ func (s serviceSettings) metricsExposed() bool { return isExposed(s.metricsListe
 
 func isExposed(address string) bool {
 	host, _, err := net.SplitHostPort(address)
-	return err != nil || !isLoopback(host)
+	return err != nil || !statement.IsLoopback(host)
 }
 
 // local reports whether the store belongs to this process alone.
@@ -199,16 +200,10 @@ func (s serviceSettings) withListen(env map[string]string) (serviceSettings, err
 	if _, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil {
 		return s, usagef("--listen %q is not HOST:PORT; write it as %s, or [::1]:8080, with a port from 0 (any) to 65535", s.listen, defaultListen)
 	}
-	if s.dev && !isLoopback(host) {
+	if s.dev && !statement.IsLoopback(host) {
 		return s, usagef("--dev serves this machine only, and %s can be reached from others; give --listen %s, or leave --dev out", s.listen, defaultListen)
 	}
 	return s, nil
-}
-
-// isLoopback reports whether only this machine can reach the host. An empty host is every address.
-func isLoopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 const emulatorSuffix = "_EMULATOR_HOST"

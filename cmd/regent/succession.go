@@ -139,7 +139,7 @@ func parseLimit(text string) (int, error) {
 }
 
 func parseLimit64(text string) (int64, error) {
-	return integer[int64](text, 0, math.MaxInt64, "must be an integer, 0 or more")
+	return integers[int64](0, math.MaxInt64, "must be an integer, 0 or more")(text)
 }
 
 func (c *cli) treeCommand() *cobra.Command {

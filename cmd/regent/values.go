@@ -96,17 +96,19 @@ func parseCandidate(text string) (leadership.CandidateID, error) {
 	return id, id.Validate()
 }
 
-// integer parses an integer between the bounds. Of anything else the error says what it must be.
-func integer[T ~int | ~int64](text string, least, most T, must string) (T, error) {
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || n < int64(least) || n > int64(most) {
-		return 0, errors.New(must)
+// integers parses an integer between the bounds. Of anything else the error says what it must be.
+func integers[T ~int | ~int64](least, most T, must string) func(string) (T, error) {
+	return func(text string) (T, error) {
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || n < int64(least) || n > int64(most) {
+			return 0, errors.New(must)
+		}
+		return T(n), nil
 	}
-	return T(n), nil
 }
 
 func parseToken(text string) (leadership.Token, error) {
-	return integer(text, 1, leadership.MaxToken, fmt.Sprintf("a fencing token is an integer from 1 to %d", leadership.MaxToken))
+	return integers(1, leadership.MaxToken, fmt.Sprintf("a fencing token is an integer from 1 to %d", leadership.MaxToken))(text)
 }
 
 func parseVia(text string) (v leadership.Via, err error) {
@@ -127,15 +129,6 @@ func parseVia(text string) (v leadership.Via, err error) {
 	}
 	v.Token, err = parseToken(token)
 	return v, err
-}
-
-// parseRevision accepts 0 as well: the beginning of the history.
-func parseRevision(text string) (leadership.Revision, error) {
-	return integer[leadership.Revision](text, 0, math.MaxInt64, "a revision is an integer, 0 or more")
-}
-
-func parseCondition(text string) (leadership.Revision, error) {
-	return integer[leadership.Revision](text, 1, math.MaxInt64, "must be the revision that status showed, 1 or more")
 }
 
 // within parses a duration with those bounds.
@@ -232,10 +225,5 @@ func parseStreamLimit(text string) (time.Duration, error) {
 }
 
 func parseCount(text string) (int, error) {
-	return integer(text, 1, math.MaxInt, "must be an integer, 1 or more")
-}
-
-// parseConcurrency refuses 1, which would leave no part to long calls.
-func parseConcurrency(text string) (int, error) {
-	return integer(text, 2, math.MaxInt, "must be an integer, 2 or more: with one request at a time, no candidate could wait and no stream be open; leave it out if the platform sets no limit")
+	return integers(1, math.MaxInt, "must be an integer, 1 or more")(text)
 }

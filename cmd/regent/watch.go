@@ -149,26 +149,17 @@ func (c *cli) newsPrinter(r client.WatchRequest) func(client.News) error {
 	if c.output == document {
 		return func(n client.News) error { return printDocuments(c, []client.News{n}, newNewsDocument) }
 	}
-	header := []string{"REVISION", "AT", "TYPE", "LEADER", "BEFORE", "TOKEN"}
-	table := columns{widths: []int{8, 20, 10, 16, 16, 5}}
-	if r.Election == "" {
-		header = append([]string{"ELECTION"}, header...)
-		table.widths = append([]int{16}, table.widths...)
+	from := min(1, len(r.Election)) // of one election, the name is known
+	table := columns{
+		[]string{"ELECTION", "REVISION", "AT", "TYPE", "LEADER", "BEFORE", "TOKEN"}[from:],
+		[]int{16, 8, 20, 10, 16, 16, 5}[from:],
 	}
-	begun := false
 	return func(n client.News) error {
-		var text string
-		if !begun {
-			text = table.line(header)
-		}
 		if n.Lease != nil && n.Lease.Config.Seats > 0 && r.Election != "" {
 			fmt.Fprintf(c.err, "regent: election %q has seats, each with events of its own; to see those, watch '%s.*'\n", r.Election, r.Election)
 		}
-		if row := newsRow(n); row != nil {
-			text += table.line(row[len(row)-len(header):])
-		}
-		begun = true
-		_, err := fmt.Fprint(c.out, text)
+		row := newsRow(n)
+		_, err := fmt.Fprint(c.out, table.line(row[min(from, len(row)):]))
 		return err
 	}
 }
@@ -187,10 +178,21 @@ func newsRow(n client.News) []string {
 }
 
 // columns formats a table whose rows are printed one by one. A column grows with its cells.
-type columns struct{ widths []int }
+type columns struct {
+	header []string // until it was printed, with the first row
+	widths []int
+}
 
-func (c columns) line(cells []string) string {
+// line formats a row; nil is none.
+func (c *columns) line(cells []string) string {
 	var b strings.Builder
+	if header := c.header; header != nil {
+		c.header = nil
+		b.WriteString(c.line(header))
+	}
+	if cells == nil {
+		return b.String()
+	}
 	for i, cell := range cells {
 		if i > 0 {
 			b.WriteString("  ")

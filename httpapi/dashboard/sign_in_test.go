@@ -30,7 +30,7 @@ var _ dashboard.Rights = (*instance.Guarded)(nil)
 // Whatever verifies callers, the page itself is shown, and its question says what is missing.
 func TestAVisitorWithoutACredentialGetsThePageAndIsToldToSignIn(t *testing.T) {
 	t.Parallel()
-	issuer, proxy := issuertest.New(t), issuertest.NewProxy(t)
+	issuer, proxy := issuertest.New(), issuertest.NewProxy()
 	const audience, forProxy = "https://regent.test", "/projects/1/locations/europe-west1/services/regent"
 	oidc, err := authn.NewOIDC(authn.OIDCConfig{Issuers: []string{issuer.URL()}, Audiences: []string{audience}, Transport: issuer.Transport()})
 	if err != nil {

@@ -346,8 +346,7 @@ func (d *Door) create(w http.ResponseWriter, r *http.Request, namespace string) 
 	defer cancel()
 	l, err := d.begin(ctx, a)
 	if err != nil {
-		err = a.exists(err)
-		return named(k.name, err)
+		return refusalOf(k.name, a.exists(err)) // the path does not name the Lease
 	}
 	if m := want.Metadata; a.holder() == "" && len(m.Labels)+len(withoutOwn(m.Annotations)) > 0 {
 		warn(w, "labels and annotations belong to the leader: without a holder, they are not kept")
@@ -355,9 +354,6 @@ func (d *Door) create(w http.ResponseWriter, r *http.Request, namespace string) 
 	show(w, r, http.StatusCreated, k, l)
 	return nil
 }
-
-// named is the refusal of an error about a Lease that is not named in the path.
-func named(name string, err error) error { return refusalOf(name, err) }
 
 // exists is the error of a creation that came too late.
 func (a attempt) exists(err error) error {

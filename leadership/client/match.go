@@ -12,7 +12,8 @@ import (
 // may mix up replies, and a leader that believes in another's lease leads without one.
 type expected struct {
 	election leadership.Election
-	seats    bool // it may be a seat of that election
+	child    string // below that election, if the answer is about a child
+	seats    bool   // it may be a seat of that election
 	held     bool
 	leader   leadership.CandidateID // if it is held; "" for any
 	token    leadership.Token       // if it is held; 0 for any
@@ -23,6 +24,8 @@ func (x expected) match(l leadership.Lease) error {
 	case x.seats && l.Seat > 0 && l.Whole() == x.election:
 		x.election = l.Election
 		return x.match(l)
+	case x.child != "":
+		return expected{election: x.election + "." + leadership.Election(x.child)}.match(l)
 	case l.Election != x.election:
 		return fmt.Errorf("it is about election %s, not %q", wire.Quote(string(l.Election)), x.election)
 	case !x.held:

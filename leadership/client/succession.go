@@ -14,20 +14,7 @@ import (
 // Delegate makes an election for a part of the caller's task, and returns it; see
 // rule.Delegate.
 func (c *Client) Delegate(ctx context.Context, r leadership.DelegateRequest) (leadership.Lease, error) {
-	k := post("delegate", wire.VerbDelegate, wire.NewDelegateRequest(r))
-	var answer wire.Lease
-	k.answer = &answer
-	if err := c.about(ctx, r.Election, k); err != nil {
-		return leadership.Lease{}, err
-	}
-	lease, err := answer.Leadership()
-	if err == nil {
-		err = expected{election: leadership.Election(string(r.Election) + "." + r.Child)}.match(lease)
-	}
-	if err != nil {
-		return leadership.Lease{}, misread(k.name, k.mutates, err)
-	}
-	return lease, nil
+	return c.lease(ctx, expected{election: r.Election, child: r.Child}, post("delegate", wire.VerbDelegate, wire.NewDelegateRequest(r)))
 }
 
 // Tree reads an election and what was delegated below it, the parents before their children.

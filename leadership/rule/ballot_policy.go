@@ -2,7 +2,6 @@ package rule
 
 import (
 	"encoding/json"
-	"fmt"
 	"math/bits"
 	"time"
 
@@ -40,12 +39,7 @@ func ballotMembers(p *leadership.BallotPolicy) []member {
 // window is a window in milliseconds; NoWindow is -1.
 type window time.Duration
 
-func (w *window) encode() json.RawMessage {
-	if *w == 0 {
-		return nil
-	}
-	return fmt.Appendf(nil, "%d", time.Duration(*w).Milliseconds())
-}
+func (w *window) encode() json.RawMessage { return (*milliseconds)(w).encode() }
 
 func (w *window) decode(value json.RawMessage) error {
 	if string(value) == "-1" {

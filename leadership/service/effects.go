@@ -70,14 +70,7 @@ func (l *Ledger) effect(ctx context.Context, r leadership.EffectRequest, decide 
 
 // Effects reads the effects of an election, strongly.
 func (l *Ledger) Effects(ctx context.Context, e leadership.Election) (leadership.Effects, error) {
-	if err := e.Validate(); err != nil {
-		return leadership.Effects{}, leadership.Invalid("election", err)
-	}
-	log, err := l.journal.Look(ctx, effectsOf(e))
-	if err != nil {
-		return leadership.Effects{}, err
-	}
-	return log.Effects()
+	return look(ctx, l, effectsOf(e), rule.Log.Effects)
 }
 
 // inDoubt raises the mark of the effects, if there are any, and returns those that earlier leaders

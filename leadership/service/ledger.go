@@ -144,18 +144,23 @@ func (l *Ledger) open(ctx context.Context, id rule.LogID, c rule.Renewal, decide
 
 // Checkpoint reads the checkpoint of an election, strongly. Error: NotFound, if there is none.
 func (l *Ledger) Checkpoint(ctx context.Context, e leadership.Election) (leadership.Checkpoint, error) {
-	if err := e.Validate(); err != nil {
-		return leadership.Checkpoint{}, leadership.Invalid("election", err)
-	}
-	log, err := l.journal.Look(ctx, rule.LogID{Election: e, Kind: rule.LogCheckpoint})
-	if err != nil {
-		return leadership.Checkpoint{}, err
-	}
-	p, err := log.Checkpoint()
+	p, err := look(ctx, l, rule.LogID{Election: e, Kind: rule.LogCheckpoint}, rule.Log.Checkpoint)
 	if err == nil && p.Token == 0 {
 		err = &leadership.Error{Code: leadership.NotFound, Detail: fmt.Sprintf("election %q has no checkpoint; its leader puts one", e)}
 	}
 	return p, err
+}
+
+// look reads the head of a log, strongly.
+func look[T any](ctx context.Context, l *Ledger, id rule.LogID, read func(rule.Log) (T, error)) (T, error) {
+	if err := id.Election.Validate(); err != nil {
+		return *new(T), leadership.Invalid("election", err)
+	}
+	log, err := l.journal.Look(ctx, id)
+	if err != nil {
+		return *new(T), err
+	}
+	return read(log)
 }
 
 // Inherit adds to a lease that was just granted what earlier leaders left behind: the last
@@ -212,14 +217,7 @@ func (l *Ledger) OpenJournal(ctx context.Context, r leadership.LeaseRequest) (le
 
 // Head reads where a journal stands, strongly.
 func (l *Ledger) Head(ctx context.Context, e leadership.Election) (leadership.JournalHead, error) {
-	if err := e.Validate(); err != nil {
-		return leadership.JournalHead{}, leadership.Invalid("election", err)
-	}
-	log, err := l.journal.Look(ctx, rule.LogID{Election: e, Kind: rule.LogJournal})
-	if err != nil {
-		return leadership.JournalHead{}, err
-	}
-	return log.Journal()
+	return look(ctx, l, rule.LogID{Election: e, Kind: rule.LogJournal}, rule.Log.Journal)
 }
 
 func entries(r leadership.AppendRequest) ([]leadership.Entry, error) {

@@ -97,9 +97,5 @@ func (l *Ledger) Proposals(ctx context.Context, e leadership.Election) (leadersh
 
 // LookAtProposals is Proposals for a caller that has read the election, at that time of the store.
 func (l *Ledger) LookAtProposals(ctx context.Context, e leadership.Election, now time.Time) (leadership.Proposals, error) {
-	log, err := l.journal.Look(ctx, proposalsOf(e))
-	if err != nil {
-		return leadership.Proposals{}, err
-	}
-	return log.Proposals(now)
+	return look(ctx, l, proposalsOf(e), func(log rule.Log) (leadership.Proposals, error) { return log.Proposals(now) })
 }

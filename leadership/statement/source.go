@@ -44,14 +44,15 @@ type state struct {
 // or http on loopback.
 func NewSource(from string) (*Source, error) {
 	u, err := url.Parse(from)
-	if err != nil || u.Hostname() == "" || u.Scheme != "https" && !(u.Scheme == "http" && isLoopback(u.Hostname())) {
+	if err != nil || u.Hostname() == "" || u.Scheme != "https" && !(u.Scheme == "http" && IsLoopback(u.Hostname())) {
 		return nil, fmt.Errorf("statement: keys are read from an https URL, or from this machine, not from %q", from)
 	}
 	refuse := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &Source{url: from, http: http.Client{CheckRedirect: refuse, Timeout: askTimeout}}, nil
 }
 
-func isLoopback(host string) bool {
+// IsLoopback reports whether only this machine can reach the host. An empty host is every address.
+func IsLoopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }

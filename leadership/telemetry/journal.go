@@ -33,34 +33,22 @@ type journal struct {
 
 // Amend implements service.Journal.
 func (j *journal) Amend(ctx context.Context, id rule.LogID, decide func(rule.Log) (rule.LogChange, error)) (rule.Log, error) {
-	ctx, ended := j.m.time(ctx, journalAmend)
-	log, err := j.Journal.Amend(ctx, id, decide)
-	ended(err)
-	return log, err
+	return timed(ctx, j.m, journalAmend, func(ctx context.Context) (rule.Log, error) { return j.Journal.Amend(ctx, id, decide) })
 }
 
 // Look implements service.Journal.
 func (j *journal) Look(ctx context.Context, id rule.LogID) (rule.Log, error) {
-	ctx, ended := j.m.time(ctx, journalLook)
-	log, err := j.Journal.Look(ctx, id)
-	ended(err)
-	return log, err
+	return timed(ctx, j.m, journalLook, func(ctx context.Context) (rule.Log, error) { return j.Journal.Look(ctx, id) })
 }
 
 // Segments implements service.Journal.
 func (j *journal) Segments(ctx context.Context, id rule.LogID, after leadership.Index, limit int) ([]rule.Segment, error) {
-	ctx, ended := j.m.time(ctx, journalSegments)
-	segments, err := j.Journal.Segments(ctx, id, after, limit)
-	ended(err)
-	return segments, err
+	return timed(ctx, j.m, journalSegments, func(ctx context.Context) ([]rule.Segment, error) { return j.Journal.Segments(ctx, id, after, limit) })
 }
 
 // Snapshot implements service.Journal.
 func (j *journal) Snapshot(ctx context.Context, id rule.LogID) (rule.Segment, error) {
-	ctx, ended := j.m.time(ctx, journalSnapshot)
-	segment, err := j.Journal.Snapshot(ctx, id)
-	ended(err)
-	return segment, err
+	return timed(ctx, j.m, journalSnapshot, func(ctx context.Context) (rule.Segment, error) { return j.Journal.Snapshot(ctx, id) })
 }
 
 // Trim implements service.Journal.
@@ -73,8 +61,5 @@ func (j *journal) Trim(ctx context.Context, id rule.LogID, upTo leadership.Index
 
 // Logs implements service.Journal.
 func (j *journal) Logs(ctx context.Context, after rule.LogID, limit int) ([]rule.LogID, error) {
-	ctx, ended := j.m.time(ctx, journalLogs)
-	logs, err := j.Journal.Logs(ctx, after, limit)
-	ended(err)
-	return logs, err
+	return timed(ctx, j.m, journalLogs, func(ctx context.Context) ([]rule.LogID, error) { return j.Journal.Logs(ctx, after, limit) })
 }

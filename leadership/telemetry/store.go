@@ -94,6 +94,14 @@ func (m *Metrics) time(ctx context.Context, op storeOp) (context.Context, func(e
 	}
 }
 
+// timed makes a call of the store whose answer is not looked at.
+func timed[T any](ctx context.Context, m *Metrics, op storeOp, call func(context.Context) (T, error)) (T, error) {
+	ctx, ended := m.time(ctx, op)
+	answer, err := call(ctx)
+	ended(err)
+	return answer, err
+}
+
 // transaction is the last run of a decision.
 type transaction struct {
 	runs    int
@@ -154,10 +162,7 @@ func (s *store) Held(ctx context.Context, after leadership.Election, limit int) 
 
 // Retirable implements service.Store.
 func (s *store) Retirable(ctx context.Context, at time.Time, limit int) ([]leadership.Election, error) {
-	ctx, ended := s.m.time(ctx, storeRetirable)
-	due, err := s.Store.Retirable(ctx, at, limit)
-	ended(err)
-	return due, err
+	return timed(ctx, s.m, storeRetirable, func(ctx context.Context) ([]leadership.Election, error) { return s.Store.Retirable(ctx, at, limit) })
 }
 
 // Renew implements service.Store. Its outcome is its worst answer.
@@ -180,18 +185,12 @@ func (s *store) Renew(ctx context.Context, leases []rule.Renewal) []rule.Renewed
 
 // Events implements service.Store.
 func (s *store) Events(ctx context.Context, e leadership.Election, after leadership.Revision, limit int) ([]leadership.Event, error) {
-	ctx, ended := s.m.time(ctx, storeEvents)
-	events, err := s.Store.Events(ctx, e, after, limit)
-	ended(err)
-	return events, err
+	return timed(ctx, s.m, storeEvents, func(ctx context.Context) ([]leadership.Event, error) { return s.Store.Events(ctx, e, after, limit) })
 }
 
 // Since implements service.Store.
 func (s *store) Since(ctx context.Context, after time.Time, limit int) (rule.Recent, error) {
-	ctx, ended := s.m.time(ctx, storeSince)
-	recent, err := s.Store.Since(ctx, after, limit)
-	ended(err)
-	return recent, err
+	return timed(ctx, s.m, storeSince, func(ctx context.Context) (rule.Recent, error) { return s.Store.Since(ctx, after, limit) })
 }
 
 // Unannounced implements service.Store. A read of the whole outbox shows the age of its oldest

@@ -6,39 +6,40 @@ import "regent/leadership"
 
 // appendDocument appends v. It reports false if v is none of these documents.
 func appendDocument(text []byte, v any) (more []byte, known bool, err error) {
+	o := object{text: text}
 	switch v := v.(type) {
 	case *Lease:
-		text, err = AppendLease(text, v)
+		o.lease("", v)
 	case Lease:
-		text, err = AppendLease(text, &v)
+		o.lease("", &v)
 	case *Grant:
-		text, err = AppendGrant(text, v)
+		o.grant("", v)
 	case Grant:
-		text, err = AppendGrant(text, &v)
+		o.grant("", &v)
 	case *Result:
-		text, err = AppendResult(text, v)
+		o.result("", v)
 	case Result:
-		text, err = AppendResult(text, &v)
+		o.result("", &v)
 	case *Event:
-		text, err = AppendEvent(text, v)
+		o.event("", v)
 	case Event:
-		text, err = AppendEvent(text, &v)
+		o.event("", &v)
 	case *LeaseRequest:
-		text, err = AppendLeaseRequest(text, v)
+		o.leaseRequest("", v)
 	case LeaseRequest:
-		text, err = AppendLeaseRequest(text, &v)
+		o.leaseRequest("", &v)
 	case *ReleaseRequest:
-		text, err = AppendReleaseRequest(text, v)
+		o.releaseRequest("", v)
 	case ReleaseRequest:
-		text, err = AppendReleaseRequest(text, &v)
+		o.releaseRequest("", &v)
 	case *Renewals:
-		text, err = AppendRenewals(text, v)
+		o.renewals("", v)
 	case Renewals:
-		text, err = AppendRenewals(text, &v)
+		o.renewals("", &v)
 	default:
 		return text, false, nil
 	}
-	return text, true, err
+	return o.text, true, o.err
 }
 
 // AppendLease appends the document as Marshal writes it.
@@ -59,34 +60,6 @@ func AppendGrant(text []byte, w *Grant) ([]byte, error) {
 func AppendResult(text []byte, w *Result) ([]byte, error) {
 	o := object{text: text}
 	o.result("", w)
-	return o.text, o.err
-}
-
-// AppendEvent appends the document as Marshal writes it.
-func AppendEvent(text []byte, w *Event) ([]byte, error) {
-	o := object{text: text}
-	o.event("", w)
-	return o.text, o.err
-}
-
-// AppendLeaseRequest appends the document as Marshal writes it.
-func AppendLeaseRequest(text []byte, w *LeaseRequest) ([]byte, error) {
-	o := object{text: text}
-	o.leaseRequest("", w)
-	return o.text, o.err
-}
-
-// AppendReleaseRequest appends the document as Marshal writes it.
-func AppendReleaseRequest(text []byte, w *ReleaseRequest) ([]byte, error) {
-	o := object{text: text}
-	o.releaseRequest("", w)
-	return o.text, o.err
-}
-
-// AppendRenewals appends the document as Marshal writes it.
-func AppendRenewals(text []byte, w *Renewals) ([]byte, error) {
-	o := object{text: text}
-	o.renewals("", w)
 	return o.text, o.err
 }
 

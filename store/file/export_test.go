@@ -62,7 +62,7 @@ func (s *Store) Queued() int { return len(s.writer.jobs) }
 // Kept counts the events in the elections, those that wait, and those in the pages that are not
 // forgotten.
 func (s *Store) Kept() (events, waiting, alive int) {
-	_ = s.view(context.Background(), func(t *table) error {
+	_ = s.view(context.Background(), func(t *table) {
 		_, events = t.count()
 		for e := range t.waiting {
 			waiting += len(t.entries[e].waiting)
@@ -70,7 +70,6 @@ func (s *Store) Kept() (events, waiting, alive int) {
 		for _, p := range t.events.list {
 			alive += p.alive
 		}
-		return nil
 	})
 	return events, waiting, alive
 }
@@ -78,11 +77,10 @@ func (s *Store) Kept() (events, waiting, alive int) {
 // PageBytes is how many bytes the events take in memory, once what follows the last commit is done.
 func (s *Store) PageBytes() (n int) {
 	_ = s.writer.do(context.Background(), func(*batch) error { return nil })
-	_ = s.view(context.Background(), func(t *table) error {
+	_ = s.view(context.Background(), func(t *table) {
 		for _, p := range t.events.list {
 			n += len(p.raw) + len(p.packed)
 		}
-		return nil
 	})
 	return n
 }

@@ -16,7 +16,7 @@ import (
 // Events implements service.Store.
 func (s *Store) Events(ctx context.Context, e leadership.Election, after leadership.Revision, limit int) ([]leadership.Event, error) {
 	var found []slot
-	err := s.view(ctx, func(t *table) error {
+	err := s.view(ctx, func(t *table) {
 		if n := t.entries[e]; n != nil {
 			for _, p := range n.places[n.behind(after):] {
 				if len(found) >= limit {
@@ -25,7 +25,6 @@ func (s *Store) Events(ctx context.Context, e leadership.Election, after leaders
 				found = append(found, t.events.at(p.number))
 			}
 		}
-		return nil
 	})
 	return s.read(found, err)
 }
@@ -33,7 +32,7 @@ func (s *Store) Events(ctx context.Context, e leadership.Election, after leaders
 // Unannounced implements service.Store.
 func (s *Store) Unannounced(ctx context.Context, e leadership.Election, limit int) ([]leadership.Event, error) {
 	var found []slot
-	err := s.view(ctx, func(t *table) error {
+	err := s.view(ctx, func(t *table) {
 		elections := []leadership.Election{e}
 		if e == "" {
 			elections = slices.Sorted(maps.Keys(t.waiting))
@@ -45,7 +44,6 @@ func (s *Store) Unannounced(ctx context.Context, e leadership.Election, limit in
 				}
 			}
 		}
-		return nil
 	})
 	return s.read(found, err)
 }
@@ -105,13 +103,11 @@ func (s *Store) settled(ctx context.Context) (time.Time, error) {
 // other.
 func (s *Store) between(ctx context.Context, after, last time.Time, limit int) (events []leadership.Event, err error) {
 	var found []slot
-	err = s.view(ctx, func(t *table) error {
-		if after.Before(t.pruned) {
-			return history.Compacted(after, t.pruned) // history was kept for a shorter time before
-		}
-		found = t.events.after(after.UnixNano())
-		return nil
-	})
+	var pruned time.Time
+	err = s.view(ctx, func(t *table) { found, pruned = t.events.after(after.UnixNano()), t.pruned })
+	if err == nil && after.Before(pruned) {
+		err = history.Compacted(after, pruned) // history was kept for a shorter time before
+	}
 	for _, at := range found {
 		if err != nil || len(events) >= limit {
 			break

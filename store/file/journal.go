@@ -152,16 +152,13 @@ func (s *Store) Trim(ctx context.Context, id rule.LogID, upTo leadership.Index) 
 
 // Look implements service.Journal.
 func (s *Store) Look(ctx context.Context, id rule.LogID) (head rule.Log, err error) {
-	err = s.view(ctx, func(t *table) error {
-		head = t.log(id).head
-		return nil
-	})
+	err = s.view(ctx, func(t *table) { head = t.log(id).head })
 	return head, err
 }
 
 // Segments implements service.Journal.
 func (s *Store) Segments(ctx context.Context, id rule.LogID, after leadership.Index, limit int) (found []rule.Segment, err error) {
-	err = s.view(ctx, func(t *table) error {
+	err = s.view(ctx, func(t *table) {
 		l, size := t.log(id), 0
 		for _, segment := range l.segments[l.behind(after):] {
 			if size += len(segment.Data); len(found) >= limit || size > leadership.MaxReadBytes && len(found) > 0 {
@@ -169,29 +166,24 @@ func (s *Store) Segments(ctx context.Context, id rule.LogID, after leadership.In
 			}
 			found = append(found, segment)
 		}
-		return nil
 	})
 	return found, err
 }
 
 // Snapshot implements service.Journal.
 func (s *Store) Snapshot(ctx context.Context, id rule.LogID) (snapshot rule.Segment, err error) {
-	err = s.view(ctx, func(t *table) error {
-		snapshot = t.log(id).snapshot
-		return nil
-	})
+	err = s.view(ctx, func(t *table) { snapshot = t.log(id).snapshot })
 	return snapshot, err
 }
 
 // Logs implements service.Journal.
 func (s *Store) Logs(ctx context.Context, after rule.LogID, limit int) (ids []rule.LogID, err error) {
-	err = s.view(ctx, func(t *table) error {
+	err = s.view(ctx, func(t *table) {
 		for id := range t.logs {
 			if id.Compare(after) > 0 {
 				ids = append(ids, id)
 			}
 		}
-		return nil
 	})
 	slices.SortFunc(ids, rule.LogID.Compare)
 	return ids[:min(len(ids), max(limit, 0))], err

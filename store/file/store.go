@@ -1,6 +1,7 @@
 package file
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -164,42 +165,40 @@ func (s *Store) MarkAnnounced(ctx context.Context, ids []leadership.EventID) err
 
 // view runs a read. It sees everything that was committed before it, and nothing that is not
 // durable.
-func (s *Store) view(ctx context.Context, read func(*table) error) error {
+func (s *Store) view(ctx context.Context, read func(*table)) error {
 	w := s.writer
 	if err := w.usable(ctx); err != nil {
 		return err
 	}
 	w.mu.RLock()
 	defer w.mu.RUnlock()
-	return read(w.table)
+	read(w.table)
+	return nil
 }
 
 // viewAt is view at an instant that is given, no earlier than the call.
-func (s *Store) viewAt(ctx context.Context, read func(t *table, now time.Time) error) error {
+func (s *Store) viewAt(ctx context.Context, read func(t *table, now time.Time)) error {
 	now, err := s.writer.moments.reading(ctx)
 	if err != nil {
 		return unavailable(err)
 	}
-	return s.view(ctx, func(t *table) error {
+	return s.view(ctx, func(t *table) {
 		if t.last.After(now) {
 			now = t.last
 		}
-		return read(t, now)
+		read(t, now)
 	})
 }
 
 // Get implements service.Store.
 func (s *Store) Get(ctx context.Context, e leadership.Election) (snap rule.Snapshot, err error) {
-	err = s.viewAt(ctx, func(t *table, now time.Time) error {
-		snap, err = t.entries[e].snapshot(e, now)
-		return err
-	})
-	return snap, err
+	failed := s.viewAt(ctx, func(t *table, now time.Time) { snap, err = t.entries[e].snapshot(e, now) })
+	return snap, cmp.Or(failed, err)
 }
 
 // List implements service.Store.
 func (s *Store) List(ctx context.Context, prefix string, after leadership.Election, limit int) (listing rule.Listing, err error) {
-	err = s.viewAt(ctx, func(t *table, now time.Time) error {
+	err = s.viewAt(ctx, func(t *table, now time.Time) {
 		from, found := slices.BinarySearch(t.names, max(after, leadership.Election(prefix)))
 		if found && t.names[from] == after {
 			from++
@@ -207,14 +206,13 @@ func (s *Store) List(ctx context.Context, prefix string, after leadership.Electi
 		names := t.names[from:]
 		end := sort.Search(len(names), func(i int) bool { return !strings.HasPrefix(string(names[i]), prefix) })
 		listing = t.listing(names[:end], limit, now)
-		return nil
 	})
 	return listing, err
 }
 
 // Held implements service.Store, in the order of names.
 func (s *Store) Held(ctx context.Context, after leadership.Election, limit int) (listing rule.Listing, err error) {
-	err = s.viewAt(ctx, func(t *table, now time.Time) error {
+	err = s.viewAt(ctx, func(t *table, now time.Time) {
 		from, found := slices.BinarySearch(t.names, after)
 		if found {
 			from++
@@ -229,7 +227,6 @@ func (s *Store) Held(ctx context.Context, after leadership.Election, limit int) 
 			}
 		}
 		listing = t.listing(names, limit, now)
-		return nil
 	})
 	return listing, err
 }
@@ -251,9 +248,6 @@ func (t *table) listing(names []leadership.Election, limit int, now time.Time) (
 
 // Retirable implements service.Store.
 func (s *Store) Retirable(ctx context.Context, at time.Time, limit int) (due []leadership.Election, err error) {
-	err = s.view(ctx, func(t *table) error {
-		due = t.retire.By(at, limit)
-		return nil
-	})
+	err = s.view(ctx, func(t *table) { due = t.retire.By(at, limit) })
 	return due, err
 }

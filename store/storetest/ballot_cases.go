@@ -222,9 +222,7 @@ func (h *handles) bidTogether() {
 	services := []*service.Service{service.New(h.a), service.New(h.b)}
 	for round := range 3 {
 		e := leadership.Election(fmt.Sprintf("together-%d", round))
-		h.update(h.a, e, func(s rule.Snapshot) (rule.Change, error) {
-			return rule.Apply(s, leadership.Configure{Config: c})
-		})
+		h.update(h.a, e, apply(leadership.Configure{Config: c}))
 		var all sync.WaitGroup
 		for i, name := range names {
 			all.Go(func() {

@@ -78,9 +78,7 @@ var changeCases = []contractCase{
 		h.exact(acquire("ann", time.Hour))
 		for i, k := range kinds {
 			if i == len(kinds)-1 {
-				h.exact(func(s rule.Snapshot) (rule.Change, error) {
-					return rule.Apply(s, leadership.Release{LeaseRequest: renewalOf(jobs, "ann", 1).Request()})
-				})
+				h.exact(apply(leadership.Release{LeaseRequest: renewalOf(jobs, "ann", 1).Request()}))
 			}
 			before := len(h.events(h.b, jobs))
 			ch := h.exact(k.decide)

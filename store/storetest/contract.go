@@ -42,9 +42,11 @@ func RunStore(t *testing.T, h Harness) {
 
 // put makes a change of configuration, which every store must keep and tell of.
 func put(lock time.Duration) func(rule.Snapshot) (rule.Change, error) {
-	return func(s rule.Snapshot) (rule.Change, error) {
-		return rule.Apply(s, leadership.Configure{Config: leadership.Config{LockDelay: lock}})
-	}
+	return apply(leadership.Configure{Config: leadership.Config{LockDelay: lock}})
+}
+
+func apply(c leadership.Command) func(rule.Snapshot) (rule.Change, error) {
+	return func(s rule.Snapshot) (rule.Change, error) { return rule.Apply(s, c) }
 }
 
 // renewalOf is what holder asks to renew or release the lease with that token.

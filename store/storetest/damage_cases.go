@@ -23,9 +23,7 @@ func (h *handles) refusesDamaged(d Damage) {
 	for _, over := range []bool{false, true} {
 		e := leadership.Election(fmt.Sprintf("damaged-%v", over))
 		h.update(h.a, e, acquire("ann", time.Minute))
-		h.update(h.a, e, func(s rule.Snapshot) (rule.Change, error) {
-			return rule.Apply(s, leadership.Release{LeaseRequest: renewalOf(e, "ann", 1).Request()})
-		})
+		h.update(h.a, e, apply(leadership.Release{LeaseRequest: renewalOf(e, "ann", 1).Request()}))
 		h.update(h.a, e, acquire("ann", time.Minute))
 		h.update(h.a, "whole", put(time.Second))
 		if over {

@@ -24,9 +24,7 @@ var dueCases = []contractCase{
 		}
 		h.vacant("never")
 		h.update(h.a, "deleted", put(time.Second))
-		h.update(h.a, "deleted", func(s rule.Snapshot) (rule.Change, error) {
-			return rule.Apply(s, leadership.Delete{})
-		})
+		h.update(h.a, "deleted", apply(leadership.Delete{}))
 		h.update(h.a, "configured", put(time.Second))
 		h.backing.Advance(h, 90*time.Second)
 		h.renews("held-1", "bob")
@@ -95,10 +93,8 @@ var dueCases = []contractCase{
 		changes := map[leadership.Election]func(rule.Snapshot) (rule.Change, error){
 			"acquired":     acquire("bob", time.Minute),
 			"reconfigured": put(time.Second),
-			"deleted": func(s rule.Snapshot) (rule.Change, error) {
-				return rule.Apply(s, leadership.Delete{})
-			},
-			"retired": rule.Retire,
+			"deleted":      apply(leadership.Delete{}),
+			"retired":      rule.Retire,
 		}
 		names := slices.Sorted(maps.Keys(changes))
 		for _, e := range names {
@@ -135,7 +131,7 @@ var dueCases = []contractCase{
 		if !errors.Is(err, leadership.ElectionDeleted) {
 			h.Errorf("acquire: got %v, want %s", err, leadership.ElectionDeleted)
 		}
-		h.update(h.b, jobs, retireAfter(2*time.Hour))
+		h.update(h.b, jobs, apply(leadership.Configure{Config: leadership.Config{RetireAfter: 2 * time.Hour}}))
 		if n, err := service.New(h.a).RetireAll(ctx); n != 0 || err != nil {
 			h.Errorf("just brought back, %d were retired, %v", n, err)
 		}
@@ -180,15 +176,13 @@ func (h *handles) retirable(at time.Time, limit int) []leadership.Election {
 func (h *handles) vacant(e leadership.Election) {
 	h.Helper()
 	h.update(h.a, e, acquire("ann", time.Minute))
-	h.update(h.a, e, func(s rule.Snapshot) (rule.Change, error) {
-		return rule.Apply(s, leadership.Release{LeaseRequest: renewalOf(e, "ann", 1).Request()})
-	})
+	h.update(h.a, e, apply(leadership.Release{LeaseRequest: renewalOf(e, "ann", 1).Request()}))
 }
 
 // retiring is an election that is vacant since now, and is to be retired after that long.
 func (h *handles) retiring(e leadership.Election, after time.Duration) {
 	h.Helper()
-	h.update(h.a, e, retireAfter(after))
+	h.update(h.a, e, apply(leadership.Configure{Config: leadership.Config{RetireAfter: after}}))
 	h.vacant(e)
 }
 
@@ -197,11 +191,5 @@ func (h *handles) renews(e leadership.Election, holder string) {
 	_, err := service.New(h.a).Renew(h.Context(), leaseOf(e, holder, 1))
 	if err != nil {
 		h.Fatal(err)
-	}
-}
-
-func retireAfter(d time.Duration) func(rule.Snapshot) (rule.Change, error) {
-	return func(s rule.Snapshot) (rule.Change, error) {
-		return rule.Apply(s, leadership.Configure{Config: leadership.Config{RetireAfter: d}})
 	}
 }

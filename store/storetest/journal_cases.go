@@ -693,17 +693,13 @@ var logCases = []journalCase{
 		}
 		l.update(l.handles.a, jobs, acquire("ann", time.Hour))
 		kept("acquired")
-		l.update(l.handles.a, jobs, func(s rule.Snapshot) (rule.Change, error) {
-			return rule.Apply(s, leadership.Release{LeaseRequest: renewalOf(jobs, "ann", 1).Request()})
-		})
+		l.update(l.handles.a, jobs, apply(leadership.Release{LeaseRequest: renewalOf(jobs, "ann", 1).Request()}))
 		kept("released")
 		l.update(l.handles.a, jobs, acquire("bob", time.Minute))
 		l.backing.Advance(l, time.Hour)
 		l.update(l.handles.a, jobs, acquire("cid", time.Minute))
 		kept("expired")
-		l.update(l.handles.a, jobs, func(s rule.Snapshot) (rule.Change, error) {
-			return rule.Apply(s, leadership.Delete{Force: true})
-		})
+		l.update(l.handles.a, jobs, apply(leadership.Delete{Force: true}))
 		kept("deleted")
 		l.backing.Advance(l, 3*History)
 		if l.backing.Compact != nil {

@@ -43,9 +43,7 @@ var pruningCases = []contractCase{
 	}},
 	{"a record outlives its history, and goes on from where it was", func(h *handles) {
 		h.update(h.a, jobs, acquire("ann", time.Minute))
-		h.update(h.a, jobs, func(s rule.Snapshot) (rule.Change, error) {
-			return rule.Apply(s, leadership.Release{LeaseRequest: renewalOf(jobs, "ann", 1).Request()})
-		})
+		h.update(h.a, jobs, apply(leadership.Release{LeaseRequest: renewalOf(jobs, "ann", 1).Request()}))
 		for range 2 { // also if it is idle for longer than history is kept
 			h.age(History + time.Hour)
 			if r := h.get(h.b, jobs).Record; r.Token != 1 || r.Revision != 2 {

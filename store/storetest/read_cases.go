@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"regent/leadership"
-	"regent/leadership/rule"
 	"regent/leadership/service"
 )
 
@@ -15,9 +14,7 @@ var readCases = []contractCase{
 		for _, e := range names {
 			h.update(h.a, e, put(time.Second))
 		}
-		h.update(h.a, "a0", func(s rule.Snapshot) (rule.Change, error) {
-			return rule.Apply(s, leadership.Delete{})
-		})
+		h.update(h.a, "a0", apply(leadership.Delete{}))
 		for _, c := range []struct {
 			prefix string
 			after  leadership.Election

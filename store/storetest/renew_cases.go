@@ -35,9 +35,7 @@ var renewCases = []contractCase{
 	}},
 	{"a lease of another grant is not renewed, though a handle may remember the old one", func(h *handles) {
 		h.update(h.a, jobs, acquire("ann", time.Minute))
-		h.update(h.b, jobs, func(s rule.Snapshot) (rule.Change, error) {
-			return rule.Apply(s, leadership.Release{LeaseRequest: renewalOf(jobs, "ann", 1).Request()})
-		})
+		h.update(h.b, jobs, apply(leadership.Release{LeaseRequest: renewalOf(jobs, "ann", 1).Request()}))
 		second := h.update(h.b, jobs, acquire("bob", time.Minute))
 		if got := h.a.Renew(h.Context(), []rule.Renewal{renewalOf(jobs, "ann", 1)})[0]; !errors.Is(got.Err, rule.ErrNotRenewed) {
 			h.Errorf("got %v, want ErrNotRenewed", got.Err)

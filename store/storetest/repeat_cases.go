@@ -103,10 +103,7 @@ func acquired(who leadership.CandidateID) step {
 
 // by is a call of the leader at that time, with its token.
 func by[R any](do func(Subject, context.Context, R) (leadership.Lease, error), request func(leadership.LeaseRequest) R) step {
-	return func(ctx context.Context, r *repeated) error {
-		l := r.now()
-		return made(do, request(r.of(l.LeaderID, l.Token)))(ctx, r)
-	}
+	return then(leaders(do, request))
 }
 
 func same(l leadership.LeaseRequest) leadership.LeaseRequest { return l }
@@ -130,10 +127,12 @@ func saidReady(who leadership.CandidateID) step {
 	}
 }
 
-// order is an order about the election as it is at that time.
-func order(o leadership.Order) step {
-	return func(ctx context.Context, r *repeated) error { return ordered(o)(r)(ctx, r) }
+// then is a call that is decided on at the time of the step.
+func then(call func(*repeated) step) step {
+	return func(ctx context.Context, r *repeated) error { return call(r)(ctx, r) }
 }
+
+func order(o leadership.Order) step { return then(ordered(o)) }
 
 func ordered(o leadership.Order) func(*repeated) step {
 	return func(r *repeated) step {
@@ -177,9 +176,7 @@ func configured(c leadership.Config) func(*repeated) step {
 	}
 }
 
-func configure(c leadership.Config) step {
-	return func(ctx context.Context, r *repeated) error { return configured(c)(r)(ctx, r) }
-}
+func configure(c leadership.Config) step { return then(configured(c)) }
 
 func judged(v leadership.Verdict) func(*repeated) step {
 	return func(r *repeated) step {
@@ -203,72 +200,60 @@ func opened(l leadership.LeaseRequest) step {
 	}
 }
 
-// leaves is a put of a checkpoint.
+// logged is a call of the ledger, of which a copy has the same answer.
+func logged[Q, R any](do func(instance.Ledger, context.Context, Q) (R, error), request Q, answer func(R) any) step {
+	return func(ctx context.Context, r *repeated) error {
+		got, err := do(r.ledger(), ctx, request)
+		r.answer = answer(got)
+		return err
+	}
+}
+
 func leaves(sequence int64) func(leadership.LeaseRequest) step {
 	return func(l leadership.LeaseRequest) step {
-		return func(ctx context.Context, r *repeated) (err error) {
-			r.answer, err = r.ledger().PutCheckpoint(ctx, leadership.CheckpointRequest{
-				LeaseRequest: l, Sequence: sequence, Data: fmt.Appendf(nil, "%d", sequence),
-			})
-			return err
-		}
+		request := leadership.CheckpointRequest{LeaseRequest: l, Sequence: sequence, Data: fmt.Appendf(nil, "%d", sequence)}
+		return logged(instance.Ledger.PutCheckpoint, request, func(p leadership.Checkpoint) any { return p })
 	}
 }
 
 func appended(after leadership.Index) func(leadership.LeaseRequest) step {
 	return func(l leadership.LeaseRequest) step {
-		return func(ctx context.Context, r *repeated) error {
-			h, err := r.ledger().AppendJournal(ctx, leadership.AppendRequest{LeaseRequest: l, After: after, Entries: entries(int(after)+1, 2)})
-			r.answer = h.Index
-			return err
-		}
+		return logged(instance.Ledger.AppendJournal, leadership.AppendRequest{LeaseRequest: l, After: after, Entries: entries(int(after)+1, 2)}, indexOf)
 	}
 }
 
 func snapped(upTo leadership.Index) func(leadership.LeaseRequest) step {
 	return func(l leadership.LeaseRequest) step {
-		return func(ctx context.Context, r *repeated) error {
-			h, err := r.ledger().SnapshotJournal(ctx, leadership.SnapshotRequest{LeaseRequest: l, UpTo: upTo, Data: fmt.Appendf(nil, "%d", upTo)})
-			r.answer = h.Index
-			return err
-		}
+		return logged(instance.Ledger.SnapshotJournal, leadership.SnapshotRequest{LeaseRequest: l, UpTo: upTo, Data: fmt.Appendf(nil, "%d", upTo)}, indexOf)
 	}
 }
 
+func indexOf(h leadership.JournalHead) any { return h.Index }
+
 func proposed(id leadership.ProposalID) step {
 	return func(ctx context.Context, r *repeated) error {
-		p, err := r.ledger().Propose(ctx, leadership.ProposeRequest{Election: r.Election, CandidateID: "dora", ID: id, Kind: "ask"})
-		r.answer = p.At
-		return err
+		request := leadership.ProposeRequest{Election: r.Election, CandidateID: "dora", ID: id, Kind: "ask"}
+		return logged(instance.Ledger.Propose, request, func(p leadership.Proposal) any { return p.At })(ctx, r)
 	}
 }
 
 func decided(id leadership.ProposalID) func(leadership.LeaseRequest) step {
 	return func(l leadership.LeaseRequest) step {
-		return func(ctx context.Context, r *repeated) error {
-			p, err := r.ledger().Decide(ctx, leadership.DecideRequest{LeaseRequest: l, ID: id, Verdict: leadership.ProposalAccepted})
-			r.answer = p.Decision
-			return err
-		}
+		request := leadership.DecideRequest{LeaseRequest: l, ID: id, Verdict: leadership.ProposalAccepted}
+		return logged(instance.Ledger.Decide, request, func(p leadership.Proposal) any { return p.Decision })
 	}
 }
 
 func begins(id leadership.EffectID) func(leadership.LeaseRequest) step {
 	return func(l leadership.LeaseRequest) step {
-		return func(ctx context.Context, r *repeated) error {
-			e, err := r.ledger().BeginEffect(ctx, leadership.EffectRequest{LeaseRequest: l, ID: id})
-			r.answer = e.ID
-			return err
-		}
+		return logged(instance.Ledger.BeginEffect, leadership.EffectRequest{LeaseRequest: l, ID: id}, func(e leadership.Effect) any { return e.ID })
 	}
 }
 
 func finishes(id leadership.EffectID, result string) func(leadership.LeaseRequest) step {
 	return func(l leadership.LeaseRequest) step {
-		return func(ctx context.Context, r *repeated) (err error) {
-			r.answer, err = r.ledger().FinishEffect(ctx, leadership.FinishRequest{EffectRequest: leadership.EffectRequest{LeaseRequest: l, ID: id}, Result: []byte(result)})
-			return err
-		}
+		request := leadership.FinishRequest{EffectRequest: leadership.EffectRequest{LeaseRequest: l, ID: id}, Result: []byte(result)}
+		return logged(instance.Ledger.FinishEffect, request, func(e leadership.Effect) any { return e })
 	}
 }
 
@@ -294,9 +279,7 @@ func written(call func(leadership.LeaseRequest) step) func(*repeated) step {
 	}
 }
 
-func write(call func(leadership.LeaseRequest) step) step {
-	return func(ctx context.Context, r *repeated) error { return written(call)(r)(ctx, r) }
-}
+func write(call func(leadership.LeaseRequest) step) step { return then(written(call)) }
 
 // childDeleted deletes the child of an election.
 func childDeleted(ctx context.Context, r *repeated) error {
@@ -390,7 +373,7 @@ var repeats = []repeat{
 		want: [5]leadership.Code{"", noCell, leadership.TokenStale, leadership.TokenStale, leadership.TokenStale},
 	},
 	{
-		verb: "judge", call: judged(leadership.VerdictBad), undo: []step{func(ctx context.Context, r *repeated) error { return judged(leadership.VerdictGood)(r)(ctx, r) }},
+		verb: "judge", call: judged(leadership.VerdictBad), undo: []step{then(judged(leadership.VerdictGood))},
 		want: [5]leadership.Code{"", leadership.RevisionMismatch, leadership.TokenStale, leadership.TokenStale, leadership.TokenStale},
 	},
 	{

@@ -78,9 +78,7 @@ func (f *fleet) upgrade() {
 	if got := f.get(f.as(older), jobs).Record; got.Needs != 1 || got.Policy.LockDelay != 7*time.Second {
 		f.Errorf("once the feature is no longer used: got %+v", got)
 	}
-	f.update(f.as(older), jobs, func(s rule.Snapshot) (rule.Change, error) {
-		return rule.Apply(s, leadership.Release{LeaseRequest: renewalOf(jobs, "cid", 3).Request()})
-	})
+	f.update(f.as(older), jobs, apply(leadership.Release{LeaseRequest: renewalOf(jobs, "cid", 3).Request()}))
 }
 
 // olderRefusesWhatItFinds keeps the tick of an older program from changing what it does not
@@ -89,7 +87,7 @@ func (f *fleet) olderRefusesWhatItFinds() {
 	f.Helper()
 	const held, due = "retiring-held", "retiring-due"
 	for _, e := range []leadership.Election{held, due} {
-		f.update(f.as(newer), e, retireAfter(2*time.Hour))
+		f.update(f.as(newer), e, apply(leadership.Configure{Config: leadership.Config{RetireAfter: 2 * time.Hour}}))
 		f.update(f.as(newer), e, titled("red"))
 	}
 	f.update(f.as(newer), held, acquire("ann", 24*time.Hour))
@@ -258,9 +256,7 @@ func (f *fleet) olderKeepsWhatItDoesNotKnow() {
 		}
 	}
 	f.update(s, jobs, put(7*time.Second))
-	f.update(s, jobs, func(s rule.Snapshot) (rule.Change, error) {
-		return rule.Apply(s, leadership.Release{LeaseRequest: renewalOf(jobs, "ann", 1).Request()})
-	})
+	f.update(s, jobs, apply(leadership.Release{LeaseRequest: renewalOf(jobs, "ann", 1).Request()}))
 	last := f.update(s, jobs, acquire("bob", time.Minute)).Record
 	got := f.get(f.as(newer), jobs).Record
 	if !sameRecord(got, last) || got.Policy.Unknown != unknownPolicy || got.Standing.Unknown != unknownStanding || got.Policy.LockDelay != 7*time.Second {

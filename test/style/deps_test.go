@@ -52,7 +52,7 @@ var arrows = []arrow{
 	{"regent/leadership/instance/internal/renewals", []string{"regent/leadership", "regent/leadership/rule", "regent/leadership/service"}, "what gathers renewals knows a store by its interface"},
 	{"regent/leadership/instance/internal/failpoint", nil, "a failpoint knows nothing"},
 	{"regent/leadership/instance/internal/backoff", nil, "a wait knows nothing"},
-	{"regent/leadership/instance/pubsub", []string{"regent/leadership", "regent/leadership/instance/internal/backoff", "regent/leadership/wire", "cloud.google.com/go/pubsub/v2/...", "google.golang.org/..."}, "adapters know the domain, never each other"},
+	{"regent/leadership/instance/pubsub", []string{"regent/leadership", "regent/leadership/internal/form", "regent/leadership/instance/internal/backoff", "regent/leadership/wire", "cloud.google.com/go/pubsub/v2/...", "google.golang.org/..."}, "adapters know the domain, never each other"},
 	{"regent/leadership/instance/instancetest", []string{"regent/leadership", "regent/leadership/instance/internal/..."}, "the parts of an instance that tests drive"},
 	{"regent/leadership/telemetry", []string{"regent/leadership", "regent/leadership/rule", "regent/leadership/service", "regent/leadership/instance", "regent/leadership/wire", "github.com/hashicorp/golang-lru/v2/...", "go.opentelemetry.io/..."}, "telemetry is a gate and a decorator; no part that it measures knows of it"},
 	{"regent/leadership/telemetry/export", []string{"go.opentelemetry.io/...", "github.com/prometheus/client_golang/...", "github.com/go-logr/logr", "golang.org/x/oauth2/google", "google.golang.org/grpc/..."}, "what carries telemetry away knows nothing of Regent"},

@@ -101,7 +101,7 @@ func badTokens(i *issuertest.Issuer) []bad {
 		{"a signature with its spare bits set", with(good[:len(good)-1] + string(good[len(good)-1]+1)), "signature"},
 		{"a signature that was cut", with(issuertest.CutSignature(good)), "Cloud Run has removed the signature"},
 		{"another token's signature", with(part[0] + "." + issuertest.Encode([]byte(claims(map[string]any{"email": "bob@agents.test"}))) + "." + part[2]), "signature"},
-		{"another issuer's key", with(issuertest.SignRaw(issuertest.Key{ID: key.ID, Private: stranger()}, header(key, nil), claims(nil))), "signature"},
+		{"another issuer's key", with(issuertest.SignRaw(issuertest.Key{ID: key.ID, Private: issuertest.NewKey()}, header(key, nil), claims(nil))), "signature"},
 
 		{"without a kid", headed(map[string]any{"kid": nil}), "in kid"},
 		{"an endless kid", headed(map[string]any{"kid": strings.Repeat("k", 129)}), "in kid"},
@@ -150,12 +150,12 @@ func decode(part string) string {
 func rs(k issuertest.Key, hash crypto.Hash, signed []byte) []byte {
 	h := hash.New()
 	h.Write(signed)
-	return must(rsa.SignPKCS1v15(nil, k.Private, hash, h.Sum(nil)))
+	return must(k.Private.Sign(nil, h.Sum(nil), hash))
 }
 
 func ps(k issuertest.Key, signed []byte) []byte {
 	hashed := sha256.Sum256(signed)
-	return must(rsa.SignPSS(rand.Reader, k.Private, crypto.SHA256, hashed[:], nil))
+	return must(k.Private.Sign(rand.Reader, hashed[:], &rsa.PSSOptions{Hash: crypto.SHA256}))
 }
 
 func hs(secret, signed []byte) []byte {
@@ -165,11 +165,9 @@ func hs(secret, signed []byte) []byte {
 }
 
 func publicPEM(k issuertest.Key) []byte {
-	der := must(x509.MarshalPKIXPublicKey(&k.Private.PublicKey))
+	der := must(x509.MarshalPKIXPublicKey(k.Private.Public()))
 	return pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
 }
-
-func stranger() *rsa.PrivateKey { return must(rsa.GenerateKey(rand.Reader, 2048)) }
 
 func must[T any](v T, err error) T {
 	if err != nil {

@@ -2,8 +2,6 @@ package authn_test
 
 import (
 	"context"
-	"crypto/rand"
-	"crypto/rsa"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -24,11 +22,11 @@ const (
 )
 
 // shared is the key of most issuers, so that not each test has to make one.
-var shared = sync.OnceValue(func() *rsa.PrivateKey { return must(rsa.GenerateKey(rand.Reader, 2048)) })
+var shared = sync.OnceValue(issuertest.NewKey)
 
 func newIssuer(t testing.TB) *issuertest.Issuer {
 	t.Helper()
-	return issuertest.New(t, shared())
+	return issuertest.New(shared())
 }
 
 // bubble runs a test beside others, in a synctest bubble of its own.

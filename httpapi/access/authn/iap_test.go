@@ -45,7 +45,7 @@ func (c *closed) Authenticate(*http.Request) (authn.Principal, error) {
 
 func TestAnAssertionNamesThePersonThatTheIDTokenNames(t *testing.T) {
 	t.Parallel()
-	issuer, proxy := newIssuer(t), issuertest.NewProxy(t)
+	issuer, proxy := newIssuer(t), issuertest.NewProxy()
 	i := asserting(t, proxy, &closed{})
 	pinned := asserting(t, proxy, &closed{}, func(c *authn.IAPConfig) { c.Emails = false })
 	for _, c := range []struct {
@@ -82,7 +82,7 @@ func TestAnAssertionNamesThePersonThatTheIDTokenNames(t *testing.T) {
 
 func TestARequestWithoutAnAssertionIsLeftToTheOther(t *testing.T) {
 	t.Parallel()
-	issuer, proxy := newIssuer(t), issuertest.NewProxy(t)
+	issuer, proxy := newIssuer(t), issuertest.NewProxy()
 	i := asserting(t, proxy, verifier(t, issuer))
 	wantCaller(t, i, with(issuer.Token(audience, ann)), ann)
 	wantUnauthenticated(t, i, request(), "has no credential")
@@ -94,7 +94,7 @@ func TestARequestWithoutAnAssertionIsLeftToTheOther(t *testing.T) {
 // The caller does not choose how it is checked: a token beside an assertion counts for nothing.
 func TestAnAssertionIsTheOnlyIdentityOfItsRequest(t *testing.T) {
 	t.Parallel()
-	issuer, proxy := newIssuer(t), issuertest.NewProxy(t)
+	issuer, proxy := newIssuer(t), issuertest.NewProxy()
 	other := verifier(t, issuer)
 	i := asserting(t, proxy, other)
 	bob := "Bearer " + issuer.Token(audience, "bob@agents.test")
@@ -136,17 +136,17 @@ func badAssertions(t testing.TB, p *issuertest.Proxy) []bad {
 	}
 	of := func(token string) *http.Request { return request(assertion, token) }
 	says := func(name string, value any) *http.Request {
-		return of(issuertest.SignProxy(key, head(nil), claims(name, value)))
+		return of(issuertest.SignRaw(key, head(nil), claims(name, value)))
 	}
 	headed := func(change map[string]any) *http.Request {
-		return of(issuertest.SignProxy(key, head(change), claims("hd", nil)))
+		return of(issuertest.SignRaw(key, head(change), claims("hd", nil)))
 	}
 	signed := func(alg string, sign func(string) []byte) *http.Request {
 		s := issuertest.Encode([]byte(head(map[string]any{"alg": alg}))) + "." + part[1]
 		return of(s + "." + issuertest.Encode(sign(s)))
 	}
-	stranger := issuertest.ProxyKey{ID: key.ID, Private: must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))}
-	point := must(key.Private.PublicKey.Bytes())
+	stranger := issuertest.Key{ID: key.ID, Private: must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))}
+	point := must(key.Private.Public().(*ecdsa.PublicKey).Bytes())
 	in := func(d time.Duration) int64 { return time.Now().Add(d).Unix() }
 	const algorithm, shape, audienceText = "only tokens signed with ES256", "three parts of base64url", "another audience"
 	return []bad{
@@ -160,10 +160,10 @@ func badAssertions(t testing.TB, p *issuertest.Proxy) []bad {
 		{"RS256 called ES256", signed("ES256", func(s string) []byte { return issuertest.Signature(issuertest.Key{Private: shared()}, s) }), "signature"},
 		{"ES384", headed(map[string]any{"alg": "ES384"}), algorithm},
 
-		{"forged", of(issuertest.SignProxy(stranger, head(nil), claims("hd", nil))), "signature"},
+		{"forged", of(issuertest.SignRaw(stranger, head(nil), claims("hd", nil))), "signature"},
 		{"another person under a good signature", of(part[0] + "." + issuertest.Encode([]byte(claims("email", "bob@agents.test"))) + "." + part[2]), "signature"},
-		{"a signature in DER", signed("ES256", func(s string) []byte { return append([]byte{0x30, 0x40}, issuertest.ProxySignature(key, s)...) }), "signature"},
-		{"jwk", headed(map[string]any{"jwk": issuertest.ProxyJWK(stranger)}), "none of jku"},
+		{"a signature in DER", signed("ES256", func(s string) []byte { return append([]byte{0x30, 0x40}, issuertest.Signature(key, s)...) }), "signature"},
+		{"jwk", headed(map[string]any{"jwk": issuertest.JWK(stranger)}), "none of jku"},
 		{"an unknown kid", headed(map[string]any{"kid": "../../dev/null"}), "does not know the key"},
 
 		{"expired", says("exp", in(-31*time.Second)), "has expired"},
@@ -178,7 +178,7 @@ func badAssertions(t testing.TB, p *issuertest.Proxy) []bad {
 
 func TestABadAssertionIsRefusedWithAReason(t *testing.T) {
 	t.Parallel()
-	proxy := issuertest.NewProxy(t)
+	proxy := issuertest.NewProxy()
 	i := asserting(t, proxy, authn.None{})
 	wantCaller(t, i, request(assertion, proxy.Assertion(byRun, ann)), ann)
 	wantCaller(t, i, request(), "anonymous")
@@ -195,7 +195,7 @@ func TestABadAssertionIsRefusedWithAReason(t *testing.T) {
 func TestWithoutTheKeysOfTheProxyNoPersonIsLetIn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		proxy, issuer := issuertest.NewProxy(t), newIssuer(t)
+		proxy, issuer := issuertest.NewProxy(), newIssuer(t)
 		for name, set := range map[string]any{
 			"none":           map[string]any{"keys": []any{}},
 			"a key for RSA":  issuertest.KeySet(issuer.Key()),
@@ -218,7 +218,7 @@ func TestWithoutTheKeysOfTheProxyNoPersonIsLetIn(t *testing.T) {
 }
 
 func changed(p *issuertest.Proxy, name string, value any) map[string]any {
-	key := issuertest.ProxyJWK(p.Key())
+	key := issuertest.JWK(p.Key())
 	key[name] = value
 	return key
 }

@@ -120,7 +120,7 @@ func TestNewKeyIsUsedAtOnceAndRemovedKeyEndsItsTokens(t *testing.T) {
 func TestAKeyThatChangesUnderItsNameEndsItsTokens(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		issuer, usurper := newIssuer(t), issuertest.New(t) // both call their first key alike
+		issuer, usurper := newIssuer(t), issuertest.New() // both call their first key alike
 		o := verifier(t, issuer)
 		token := lasting(issuer)
 		wantCaller(t, o, with(token), ann)

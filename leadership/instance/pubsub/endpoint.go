@@ -5,16 +5,17 @@ import (
 	"net"
 	"strconv"
 	"strings"
+
+	"regent/leadership/internal/form"
 )
 
 // ParseEndpoint checks the address of an endpoint, HOST:PORT, such as
 // europe-west4-pubsub.googleapis.com:443. The error is a sentence that names the mistake.
 func ParseEndpoint(address string) error {
-	const form = "an endpoint is HOST:PORT, such as europe-west4-pubsub.googleapis.com:443, not %s"
 	host, port, err := net.SplitHostPort(address)
 	n, bad := strconv.ParseUint(port, 10, 16)
 	if err != nil || bad != nil || n == 0 || !isHost(host) {
-		return fmt.Errorf(form, shown(address))
+		return fmt.Errorf("an endpoint is HOST:PORT, such as europe-west4-pubsub.googleapis.com:443, not %s", form.Shown(address))
 	}
 	return nil
 }
@@ -45,12 +46,12 @@ func ParseTopic(name string) (project, topic string, err error) {
 	p := strings.Split(name, "/")
 	if len(p) != 4 || p[0] != "projects" || p[2] != "topics" || !isProject(p[1]) {
 		return "", "", fmt.Errorf(
-			"a topic is named projects/P/topics/T, such as projects/my-project/topics/regent, not %s", shown(name))
+			"a topic is named projects/P/topics/T, such as projects/my-project/topics/regent, not %s", form.Shown(name))
 	}
 	if topic = p[3]; !isID(topic) {
 		return "", "", fmt.Errorf(
 			"a topic's id has %d to %d characters of A-Z, a-z, 0-9 and \"-_.~+%%\", and begins with a letter, not with goog; %s does not",
-			minID, maxID, shown(topic))
+			minID, maxID, form.Shown(topic))
 	}
 	return p[1], topic, nil
 }
@@ -74,12 +75,3 @@ func idRune(r rune) rune {
 }
 
 func isLetter(r rune) bool { return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' }
-
-// shown quotes a caller's text, cut to a length that a person can read.
-func shown(s string) string {
-	const limit = 64
-	if len(s) > limit {
-		return fmt.Sprintf("%q…", s[:limit])
-	}
-	return fmt.Sprintf("%q", s)
-}

@@ -11,6 +11,7 @@ import (
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 
 	"regent/leadership"
+	"regent/leadership/internal/form"
 	"regent/leadership/wire"
 )
 
@@ -112,7 +113,7 @@ func validate(e leadership.Event) error {
 	case e.Token < 0 || e.Token > leadership.MaxToken:
 		return fmt.Errorf("its fencing token is %d", e.Token)
 	case !isType(e.Type):
-		return fmt.Errorf("its type is %s", shown(string(e.Type)))
+		return fmt.Errorf("its type is %s", form.Shown(string(e.Type)))
 	case e.At.IsZero() || e.At.Year() < 1 || e.At.Year() > 9999:
 		return errors.New("it has no time")
 	}

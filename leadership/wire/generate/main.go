@@ -24,6 +24,7 @@ import (
 // written and read alike.
 var (
 	written = []string{"Lease", "Grant", "Result", "Event", "LeaseRequest", "ReleaseRequest", "Renewals"}
+	direct  = written[:3] // those that a caller appends without Marshal, too
 	read    = []string{"LeaseRequest", "ReleaseRequest", "Renewal", "Renewals", "AcquireRequest", "Results", "Lease", "Grant"}
 )
 
@@ -94,12 +95,12 @@ var custom = regexp.MustCompile("^(Unm|M)arshal|^AppendText$|^IsZero$")
 
 // writers writes the functions that append a document.
 func (g *generator) writers() {
-	g.printf("// appendDocument appends v. It reports false if v is none of these documents.\nfunc appendDocument(text []byte, v any) (more []byte, known bool, err error) {\nswitch v := v.(type) {\n")
+	g.printf("// appendDocument appends v. It reports false if v is none of these documents.\nfunc appendDocument(text []byte, v any) (more []byte, known bool, err error) {\no := object{text: text}\nswitch v := v.(type) {\n")
 	for _, name := range written {
-		g.printf("case *%[1]s:\ntext, err = Append%[1]s(text, v)\ncase %[1]s:\ntext, err = Append%[1]s(text, &v)\n", name)
+		g.printf("case *%[1]s:\no.%[2]s(\"\", v)\ncase %[1]s:\no.%[2]s(\"\", &v)\n", name, lower(name))
 	}
-	g.printf("default:\nreturn text, false, nil\n}\nreturn text, true, err\n}\n\n")
-	for _, name := range written {
+	g.printf("default:\nreturn text, false, nil\n}\nreturn o.text, true, o.err\n}\n\n")
+	for _, name := range direct {
 		g.printf("// Append%[1]s appends the document as Marshal writes it.\nfunc Append%[1]s(text []byte, w *%[1]s) ([]byte, error) {\no := object{text: text}\no.%[2]s(\"\", w)\nreturn o.text, o.err\n}\n\n", name, lower(name))
 	}
 	g.structs = slices.Clone(written)

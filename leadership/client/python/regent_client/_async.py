@@ -10,7 +10,7 @@ from ._follow import Item
 from ._handle import Handle
 from ._leads import Checkpoints, Journal, Leads, Log
 from ._model import JSON, Acknowledgement, Checkpoint, Effect, Effects, Event, Explanation, Members, Proposal, Proposals, Reading
-from ._reads import Events, Member, Reads
+from ._reads import Events, Joined, Member, Reads
 from ._threads import in_thread
 from ._wire import Duration
 
@@ -37,30 +37,12 @@ class _Reads(Reads):
         self._core = core
 
 
-class AsyncMember:
+class AsyncMember(Joined):
     """A membership that lasts as long as its block. See Client.join."""
 
     def __init__(self, member: Member) -> None:
+        super().__init__(member._membership)
         self._member = member
-
-    @property
-    def id(self) -> str:
-        return self._member.id
-
-    @property
-    def leader(self) -> str:
-        """The leader that the member has heard of last; empty if there is none."""
-        return self._member.leader
-
-    @property
-    def token(self) -> int:
-        """The newest fencing token that the member has heard of; 0 for none."""
-        return self._member.token
-
-    @property
-    def failure(self) -> Exception | None:
-        """Why the last try to join has failed; None if it has not. The next one follows."""
-        return self._member.failure
 
     async def __aenter__(self) -> AsyncMember:
         await in_thread(self._member.__enter__, undo=Member.__exit__)

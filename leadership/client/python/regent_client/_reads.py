@@ -19,11 +19,11 @@ T = TypeVar("T")
 Events = list[Event]
 
 
-class Member:
-    """A membership that lasts as long as its block. See Client.join."""
+class Joined:
+    """What a Member and an AsyncMember tell."""
 
     def __init__(self, membership: Membership) -> None:
-        self._membership, self._beside = membership, Beside()
+        self._membership = membership
 
     @property
     def id(self) -> str:
@@ -43,6 +43,14 @@ class Member:
     def failure(self) -> Exception | None:
         """Why the last try to join has failed; None if it has not. The next one follows."""
         return self._membership.failure
+
+
+class Member(Joined):
+    """A membership that lasts as long as its block. See Client.join."""
+
+    def __init__(self, membership: Membership) -> None:
+        super().__init__(membership)
+        self._beside = Beside()
 
     def __enter__(self) -> Member:
         try:

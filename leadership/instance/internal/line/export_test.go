@@ -15,11 +15,7 @@ func (q *Queue) Lines() (n int) {
 
 // Callers is how many calls wait for the election.
 func (q *Queue) Callers(e leadership.Election) (n int) {
-	q.c.Hub.View(func(*view.View, time.Duration) {
-		if r, ok := q.lines[e]; ok {
-			n = r.line.Callers()
-		}
-	})
+	q.look(e, func(l *Line, _ time.Duration) { n = l.Callers() })
 	return n
 }
 

@@ -203,35 +203,40 @@ func (q *Queue) giveBack(ctx context.Context, g *leadership.Grant) {
 
 // release releases a lease. If that fails, it runs out.
 func (q *Queue) release(ctx context.Context, r leadership.LeaseRequest) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBackTimeout)
-	defer cancel()
-	asked := q.c.Hub.Now()
-	if lease, err := q.c.Do(ctx, leadership.Release{LeaseRequest: r}); err == nil {
-		q.c.Hub.Learn(lease, view.Read, asked)
-	}
+	_ = q.do(ctx, leadership.Release{LeaseRequest: r})
 }
 
 // withdraw takes back what the store has of a candidate that has gone.
 func (q *Queue) withdraw(e leadership.Election, c leadership.CandidateID) error {
-	ctx, cancel := context.WithTimeout(context.Background(), giveBackTimeout)
+	return q.do(context.Background(), leadership.Withdraw{Election: e, CandidateID: c, Instance: q.common.Instance})
+}
+
+// do carries out a command that only the line waits for, also if ctx has ended.
+func (q *Queue) do(ctx context.Context, c leadership.Command) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBackTimeout)
 	defer cancel()
 	asked := q.c.Hub.Now()
-	lease, err := q.c.Do(ctx, leadership.Withdraw{Election: e, CandidateID: c, Instance: q.common.Instance})
+	lease, err := q.c.Do(ctx, c)
 	if err == nil {
 		q.c.Hub.Learn(lease, view.Read, asked)
 	}
 	return err
 }
 
+// look calls read with the line for the election, if there is one.
+func (q *Queue) look(e leadership.Election, read func(l *Line, now time.Duration)) {
+	q.c.Hub.View(func(_ *view.View, now time.Duration) {
+		if r, ok := q.lines[e]; ok {
+			read(r.line, now)
+		}
+	})
+}
+
 // Standing returns all that stand in line for the election, in the order in which they came. A
 // candidate between two calls is among them for 5 s.
 func (q *Queue) Standing(e leadership.Election) (all []Stander) {
 	var by ranking
-	q.c.Hub.View(func(_ *view.View, now time.Duration) {
-		if r, ok := q.lines[e]; ok {
-			all, by = r.line.standing(now), r.line.rule
-		}
-	})
+	q.look(e, func(l *Line, now time.Duration) { all, by = l.standing(now), l.rule })
 	by.place(all)
 	return all
 }
@@ -251,31 +256,19 @@ func (q *Queue) Version() (n int) {
 // Position is where the candidate stands in the line for the election, as Stander.Position says,
 // and how many stand there; 0 if it does not.
 func (q *Queue) Position(e leadership.Election, c leadership.CandidateID) (position, of int) {
-	q.c.Hub.View(func(_ *view.View, now time.Duration) {
-		if r, ok := q.lines[e]; ok {
-			position, of = r.line.Position(c, now)
-		}
-	})
+	q.look(e, func(l *Line, now time.Duration) { position, of = l.Position(c, now) })
 	return position, of
 }
 
 // Next is the best candidate of the line to hand the leader's lease over to, as Line.Next says.
 func (q *Queue) Next(e leadership.Election, leader leadership.CandidateID) (next leadership.CandidateID) {
-	q.c.Hub.View(func(_ *view.View, now time.Duration) {
-		if r, ok := q.lines[e]; ok {
-			next = r.line.Next(leader, now)
-		}
-	})
+	q.look(e, func(l *Line, now time.Duration) { next = l.Next(leader, now) })
 	return next
 }
 
 // KeyOf is the key of a candidate that waits, as Line.KeyOf says.
 func (q *Queue) KeyOf(e leadership.Election, c leadership.CandidateID) (key leadership.KeyHash) {
-	q.c.Hub.View(func(_ *view.View, now time.Duration) {
-		if r, ok := q.lines[e]; ok {
-			key = r.line.KeyOf(c, now)
-		}
-	})
+	q.look(e, func(l *Line, now time.Duration) { key = l.KeyOf(c, now) })
 	return key
 }
 

@@ -100,7 +100,7 @@ func TestPeopleComeThroughIdentityAwareProxy(t *testing.T) {
 	other := []string{assertionHeader, a.secret(proxy.Assertion(forProxy+"-2", "operator@test"))}
 	const (
 		order = `{"for":"1h","mode":"drain","reason":"a test"}`
-		call  = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"pause","arguments":{"election":"own-1","for":"1h","mode":"drain","reason":"a test"}}}`
+		call  = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"pause","arguments":{"election":"own-1","revision":3,"for":"1h","mode":"drain","reason":"a test"}}}`
 		pause = "/v1/elections/own-1:pause"
 		kube  = "/apis/coordination.k8s.io/v1/leases"
 	)

@@ -132,7 +132,7 @@ func TestAnInstanceNoticesAtOnceThatAnotherOneHasStoppedTheLease(t *testing.T) {
 		if out := two.must("leading", handle); out["leading"] != false {
 			t.Errorf("after stop_leading at the other instance: %v", out)
 		}
-		if _, refusal := two.call("checkpoint_put", args{"handle": led["handle"], "data": args{"page": 7}}); !begins(refusal, leadership.LeaseLost) {
+		if _, refusal := two.call("checkpoint_put", args{"handle": led["handle"], "sequence": 1, "data": args{"page": 7}}); !begins(refusal, leadership.LeaseLost) {
 			t.Errorf("checkpoint_put: %s", refusal)
 		}
 	})
@@ -154,7 +154,7 @@ func TestAHandleIsOfItsPrincipalAlone(t *testing.T) {
 					t.Errorf("%s by %v: %s", tool, p, refusal)
 				}
 			}
-			if _, refusal := other.call("journal_append", args{"handle": handle, "entries": []any{args{"data": 1}}}); !begins(refusal, leadership.InvalidArgument) {
+			if _, refusal := other.call("journal_append", args{"handle": handle, "after": 0, "entries": []any{args{"data": 1}}}); !begins(refusal, leadership.InvalidArgument) {
 				t.Errorf("journal_append by %v: %s", p, refusal)
 			}
 		}
@@ -244,7 +244,7 @@ func TestANewEpochGoesOnUnderItsHandle(t *testing.T) {
 		if led["endsBecause"] != "approval" || led["endsInMs"].(float64) < 3.5e6 {
 			t.Errorf("lead answers %v", led)
 		}
-		m.must("approve", args{"election": "reports", "fencingToken": 1, "for": "2h", "newEpoch": true, "reason": "the draft is good"})
+		f.ordered(m, "approve", args{"election": "reports", "fencingToken": 1, "for": "2h", "newEpoch": true, "reason": "the draft is good"})
 		for range 2 { // the instance that renews, and one that does not know of it
 			out := m.must("leading", args{"handle": led["handle"]})
 			if out["leading"] != true || out["fencingToken"] != 2.0 {
@@ -260,7 +260,7 @@ func TestALeaderHearsOfTheEndOfItsTerm(t *testing.T) {
 		door := f.door()
 		m := connect(t, door, ann())
 		led := m.must("lead", args{"election": "reports", "leaseDuration": "30s"})
-		connect(t, door, bob()).must("evict", args{"election": "reports", "fencingToken": 1, "ban": "1h", "reason": "it writes nonsense"})
+		f.ordered(connect(t, door, bob()), "evict", args{"election": "reports", "fencingToken": 1, "ban": "1h", "reason": "it writes nonsense"})
 		time.Sleep(11 * time.Second)
 		synctest.Wait()
 		out := m.must("leading", args{"handle": led["handle"]})
@@ -301,12 +301,12 @@ func TestLeadingTellsOfTheEndOfTheTermBeforeTheNextRenewal(t *testing.T) {
 			}
 		}
 		tells("at first", "")
-		olga.must("pause", args{"election": "reports", "for": "12h", "mode": "drain", "reason": "the sale"})
+		f.ordered(olga, "pause", args{"election": "reports", "for": "12h", "mode": "drain", "reason": "the sale"})
 		tells("after pause", "drained", "drained")
 		tells("asked again", "drained")
-		olga.must("resume", args{"election": "reports", "reason": "the sale is over"})
+		f.ordered(olga, "resume", args{"election": "reports", "reason": "the sale is over"})
 		tells("after resume", "", "goesOn")
-		olga.must("evict", args{"election": "reports", "fencingToken": 1, "reason": "it writes nonsense"})
+		f.ordered(olga, "evict", args{"election": "reports", "fencingToken": 1, "reason": "it writes nonsense"})
 		tells("after evict", "evicted", "evicted")
 		time.Sleep(59 * time.Minute)
 		tells("later", "evicted")

@@ -183,6 +183,23 @@ func newStore() store { return memory.New(memory.Config{}) }
 
 func (f *fleet) revision(e leadership.Election) leadership.Revision { return f.election(e).Revision }
 
+// order gives an order about an election as it is now.
+func (f *fleet) order(m *model, tool string, in args) (out args, refusal string) {
+	f.t.Helper()
+	in["revision"] = f.revision(leadership.Election(in["election"].(string)))
+	return m.call(tool, in)
+}
+
+// ordered gives an order that succeeds.
+func (f *fleet) ordered(m *model, tool string, in args) args {
+	f.t.Helper()
+	out, refusal := f.order(m, tool, in)
+	if refusal != "" {
+		f.t.Fatalf("%s: %s", tool, refusal)
+	}
+	return out
+}
+
 // configure configures an election.
 func (f *fleet) configure(e leadership.Election, c leadership.Config) {
 	f.t.Helper()

@@ -45,26 +45,31 @@ func TestWrongArgumentsAreRefusedWithASentence(t *testing.T) {
 			{"why_not", args{"election": "reports"}, "candidateId is missing"},
 			{"history", args{"election": "reports", "afterRevision": -1}, "afterRevision is a revision, or 0"},
 			{"watch", args{"election": "reports", "wait": "1h"}, "from 1s to 5m0s"},
-			{"checkpoint_put", args{"handle": handle}, "send data"},
-			{"journal_append", args{"handle": handle, "entries": []any{args{"type": "x"}}}, "data is missing"},
+			{"checkpoint_put", args{"handle": handle, "sequence": 1}, "send data"},
+			{"journal_append", args{"handle": handle, "after": 0, "entries": []any{args{"type": "x"}}}, "data is missing"},
 			{"journal_read", args{"election": "reports", "afterIndex": -1}, "afterIndex is an index, or 0"},
 			{"check_token", args{"election": "reports", "fencingToken": json.RawMessage("1e30")}, "integer"},
-			{"evict", args{"election": "reports", "fencingToken": 1, "ban": "0s", "reason": "x"}, "leave it out"},
+			{"evict", args{"election": "reports", "revision": 1, "fencingToken": 1, "ban": "0s", "reason": "x"}, "leave it out"},
 			{"stop_leading", args{"handle": handle, "reason": "two\nlines"}, "line"},
-			{"checkpoint_put", args{"handle": handle, "data": 1, "sha256": strings.Repeat("a", 64)}, "leave it out"},
-			{"evict", args{"election": "reports", "fencingToken": 0, "reason": "x"}, "who_leads has it"},
+			{"checkpoint_put", args{"handle": handle, "sequence": 1, "data": 1, "sha256": strings.Repeat("a", 64)}, "leave it out"},
+			{"evict", args{"election": "reports", "revision": 1, "fencingToken": 0, "reason": "x"}, "who_leads has it"},
 			{"history", args{"election": "reports", "limit": 1001}, "from 1 to 1000"},
 			{"watch", args{"election": ""}, "needs a name"},
 			{"watch", args{"election": "reports", "afterRevision": -1}, "afterRevision is a revision, or 0"},
-			{"resume", args{"election": "reports"}, "reason is missing"},
-			{"approve", args{"election": "reports", "fencingToken": 1, "for": "0s", "reason": "x"}, "leave it out"},
+			{"resume", args{"election": "reports", "revision": 1}, "reason is missing"},
+			{"resume", args{"election": "reports", "reason": "x"}, "revision is missing"},
+			{"pause", args{"election": "reports", "revision": 0, "for": "1h", "reason": "x"}, "who_leads has it"},
+			{"checkpoint_put", args{"handle": handle, "sequence": 0, "data": 1}, "1 for your first"},
+			{"journal_append", args{"handle": handle, "entries": []any{args{"data": 1}}}, "after is missing"},
+			{"journal_append", args{"handle": handle, "after": -1, "entries": []any{args{"data": 1}}}, "or 0 if there is none"},
+			{"approve", args{"election": "reports", "revision": 1, "fencingToken": 1, "for": "0s", "reason": "x"}, "leave it out"},
 		} {
 			out, refusal := m.call(c.tool, c.in)
 			if !begins(refusal, leadership.InvalidArgument) || !strings.Contains(refusal, c.says) {
 				t.Errorf("%s %.200s: %v %q; want %q", c.tool, fmt.Sprint(c.in), out, refusal, c.says)
 			}
 		}
-		tooMuch := args{"handle": handle, "data": strings.Repeat("x", leadership.MaxCheckpointBytes)}
+		tooMuch := args{"handle": handle, "sequence": 1, "data": strings.Repeat("x", leadership.MaxCheckpointBytes)}
 		if _, refusal := m.call("checkpoint_put", tooMuch); !begins(refusal, wire.PayloadTooLarge) || !strings.Contains(refusal, "uri") {
 			t.Errorf("checkpoint_put of 64 KiB and more: %s", refusal)
 		}

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -280,34 +281,34 @@ func (d *desk) stopLeading(ctx context.Context, in stopInput) (stopOutput, error
 }
 
 type checkpointInput struct {
-	Handle string         `json:"handle"`
-	Task   string         `json:"task,omitzero"`
-	Data   jsontext.Value `json:"data,omitzero"`
-	URI    string         `json:"uri,omitzero"`
-	SHA256 string         `json:"sha256,omitzero"`
+	handled
+	Sequence int64          `json:"sequence"`
+	Task     string         `json:"task,omitzero"`
+	Data     jsontext.Value `json:"data,omitzero"`
+	URI      string         `json:"uri,omitzero"`
+	SHA256   string         `json:"sha256,omitzero"`
 }
 
 type doneOutput struct {
 	Done bool `json:"done"`
 }
 
-func (d *desk) putCheckpoint(ctx context.Context, in checkpointInput) (doneOutput, error) {
+type putOutput struct {
+	doneOutput
+	Sequence int64 `json:"sequence"`
+}
+
+func (t *term) putCheckpoint(ctx context.Context, in checkpointInput) (putOutput, error) {
 	switch {
+	case in.Sequence < 1: // the client would take the next one
+		return putOutput{}, invalid("sequence", "sequence is 1 for your first checkpoint as this leader, and one more for each that follows")
 	case (in.Data == nil) == (in.URI == ""):
-		return doneOutput{}, invalid("data", "send data or, if it is elsewhere, its uri")
+		return putOutput{}, invalid("data", "send data or, if it is elsewhere, its uri")
 	case in.SHA256 != "" && in.URI == "":
-		return doneOutput{}, invalid("sha256", "sha256 is of what is at a uri; leave it out")
+		return putOutput{}, invalid("sha256", "sha256 is of what is at a uri; leave it out")
 	}
-	t, err := d.leader(ctx, in.Handle)
-	if err != nil {
-		return doneOutput{}, err
-	}
-	if in.URI != "" {
-		err = t.lease.CheckpointAt(ctx, in.Task, in.URI, in.SHA256)
-	} else {
-		err = t.lease.Checkpoint(ctx, in.Task, in.Data)
-	}
-	return doneOutput{err == nil}, t.failed(err)
+	p, err := t.lease.PutCheckpoint(ctx, leadership.CheckpointRequest{Sequence: in.Sequence, Task: in.Task, Data: json.RawMessage(in.Data), URI: in.URI, SHA256: in.SHA256})
+	return putOutput{doneOutput{err == nil}, p.Sequence}, err
 }
 
 type effectInput struct {
@@ -335,7 +336,8 @@ func (t *term) finishEffect(ctx context.Context, in finishInput) (doneOutput, er
 
 type appendInput struct {
 	handled
-	Entries []newEntry `json:"entries"`
+	After   leadership.Index `json:"after"`
+	Entries []newEntry       `json:"entries"`
 }
 
 type newEntry struct {
@@ -352,6 +354,6 @@ func (t *term) appendJournal(ctx context.Context, in appendInput) (indexOutput, 
 	for _, e := range in.Entries {
 		entries = append(entries, client.Entry{Type: e.Type, Data: e.Data})
 	}
-	index, err := t.append(ctx, entries)
+	index, err := t.lease.JournalAfter(in.After).Append(ctx, entries...)
 	return indexOutput{index}, err
 }

@@ -8,9 +8,20 @@ import (
 	"regent/leadership/wire"
 )
 
+// ordered is what every order says. It names the revision that it was decided on: a copy that comes
+// late, after that order was undone, finds another one.
+type ordered struct {
+	Election leadership.Election `json:"election"`
+	Revision leadership.Revision `json:"revision"`
+	Reason   string              `json:"reason"`
+}
+
 // order gives an operator's order, in the name of the caller.
-func (d *desk) order(ctx context.Context, e leadership.Election, c leadership.Order) (election, error) {
-	c.Election, c.Actor = e, d.actor(ctx)
+func (d *desk) order(ctx context.Context, in ordered, c leadership.Order) (election, error) {
+	if in.Revision < 1 { // the client would take the present one
+		return election{}, invalid("revision", "revision is that of the election as you have seen it, 1 or more; who_leads has it")
+	}
+	c.Election, c.IfRevision, c.Reason, c.Actor = in.Election, in.Revision, in.Reason, d.actor(ctx)
 	l, err := d.calls.Do(ctx, c)
 	if err != nil {
 		return election{}, err
@@ -19,28 +30,24 @@ func (d *desk) order(ctx context.Context, e leadership.Election, c leadership.Or
 }
 
 type assignInput struct {
-	Election    leadership.Election    `json:"election"`
+	ordered
 	CandidateID leadership.CandidateID `json:"candidateId"`
 	For         wire.Duration          `json:"for"`
-	Reason      string                 `json:"reason"`
 }
 
 func (d *desk) assign(ctx context.Context, in assignInput) (election, error) {
-	return d.order(ctx, in.Election, leadership.Order{
-		Kind: leadership.OrderAssign, CandidateID: in.CandidateID, For: time.Duration(in.For), Reason: in.Reason,
-	})
+	return d.order(ctx, in.ordered, leadership.Order{Kind: leadership.OrderAssign, CandidateID: in.CandidateID, For: time.Duration(in.For)})
 }
 
 type evictInput struct {
-	Election     leadership.Election `json:"election"`
-	FencingToken leadership.Token    `json:"fencingToken"`
-	Ban          *wire.Duration      `json:"ban,omitzero"`
-	Reason       string              `json:"reason"`
+	ordered
+	FencingToken leadership.Token `json:"fencingToken"`
+	Ban          *wire.Duration   `json:"ban,omitzero"`
 }
 
-// evict names the term, so that no repetition evicts the next leader.
+// evict names the term, too, so that it can never mean the next leader.
 func (d *desk) evict(ctx context.Context, in evictInput) (election, error) {
-	c := leadership.Order{Kind: leadership.OrderEvict, Token: in.FencingToken, Reason: in.Reason}
+	c := leadership.Order{Kind: leadership.OrderEvict, Token: in.FencingToken}
 	if in.FencingToken < 1 {
 		return election{}, invalid("fencingToken", "fencingToken is that of the term to end, 1 or more; who_leads has it")
 	}
@@ -49,43 +56,36 @@ func (d *desk) evict(ctx context.Context, in evictInput) (election, error) {
 			return election{}, invalid("ban", "ban is %v; leave it out if the candidate may lead again", leadership.OrderBounds)
 		}
 	}
-	return d.order(ctx, in.Election, c)
+	return d.order(ctx, in.ordered, c)
 }
 
 type pauseInput struct {
-	Election leadership.Election  `json:"election"`
-	For      wire.Duration        `json:"for"`
-	Mode     leadership.PauseMode `json:"mode,omitzero"`
-	Reason   string               `json:"reason"`
+	ordered
+	For  wire.Duration        `json:"for"`
+	Mode leadership.PauseMode `json:"mode,omitzero"`
 }
 
 func (d *desk) pause(ctx context.Context, in pauseInput) (election, error) {
-	return d.order(ctx, in.Election, leadership.Order{Kind: leadership.OrderPause, For: time.Duration(in.For), Mode: in.Mode, Reason: in.Reason})
+	return d.order(ctx, in.ordered, leadership.Order{Kind: leadership.OrderPause, For: time.Duration(in.For), Mode: in.Mode})
 }
 
-type resumeInput struct {
-	Election leadership.Election `json:"election"`
-	Reason   string              `json:"reason"`
-}
-
-func (d *desk) resume(ctx context.Context, in resumeInput) (election, error) {
-	return d.order(ctx, in.Election, leadership.Order{Kind: leadership.OrderResume, Reason: in.Reason})
+func (d *desk) resume(ctx context.Context, in ordered) (election, error) {
+	return d.order(ctx, in, leadership.Order{Kind: leadership.OrderResume})
 }
 
 type approveInput struct {
-	Election     leadership.Election `json:"election"`
-	FencingToken leadership.Token    `json:"fencingToken"`
-	For          *wire.Duration      `json:"for,omitzero"`
-	NewEpoch     bool                `json:"newEpoch,omitzero"`
-	Reason       string              `json:"reason"`
+	ordered
+	FencingToken leadership.Token `json:"fencingToken"`
+	For          *wire.Duration   `json:"for,omitzero"`
+	NewEpoch     bool             `json:"newEpoch,omitzero"`
 }
 
 func (d *desk) approve(ctx context.Context, in approveInput) (election, error) {
-	c := leadership.Order{Kind: leadership.OrderApprove, Token: in.FencingToken, NewEpoch: in.NewEpoch, Reason: in.Reason}
+	c := leadership.Order{Kind: leadership.OrderApprove, Token: in.FencingToken, NewEpoch: in.NewEpoch}
 	if in.For != nil {
 		if c.For = time.Duration(*in.For); c.For <= 0 {
 			return election{}, invalid("for", "for is %v; leave it out for what the policy says", leadership.OrderBounds)
 		}
 	}
-	return d.order(ctx, in.Election, c)
+	return d.order(ctx, in.ordered, c)
 }

@@ -27,9 +27,12 @@ var advice = map[leadership.Code]string{
 
 // adviceTo is what to do where it depends on the right that the caller of the tool needs.
 var adviceTo = map[wire.Verb]map[leadership.Code]string{
-	wire.VerbEvict:         {leadership.TokenStale: ordered},
-	wire.VerbApprove:       {leadership.TokenStale: ordered},
-	wire.VerbPutCheckpoint: {leadership.TokenStale: succeeded},
+	wire.VerbAssign:        toOrder,
+	wire.VerbEvict:         toOrder,
+	wire.VerbPause:         toOrder,
+	wire.VerbResume:        toOrder,
+	wire.VerbApprove:       toOrder,
+	wire.VerbPutCheckpoint: {leadership.TokenStale: succeeded, leadership.IndexMismatch: "checkpoint_get shows the one that counts."},
 	wire.VerbAppendJournal: {leadership.TokenStale: succeeded},
 	wire.VerbBeginEffect:   {leadership.TokenStale: succeeded},
 	wire.VerbFinishEffect:  {leadership.TokenStale: succeeded},
@@ -37,9 +40,11 @@ var adviceTo = map[wire.Verb]map[leadership.Code]string{
 }
 
 const (
-	ordered   = "Nothing was ordered. who_leads shows the present fencing token; give the order for that one only if you mean its term, too."
+	lookAgain = "This call has ordered nothing. who_leads shows the present fencing token and revision; give the order for those only if you still mean it."
 	succeeded = "A later leader has taken over: stop acting as leader now. who_leads shows the present one."
 )
+
+var toOrder = map[leadership.Code]string{leadership.TokenStale: lookAgain, leadership.RevisionMismatch: lookAgain}
 
 // refusal is an error as a model reads it, of a tool with the verb: a code, what is wrong, and what
 // to do.

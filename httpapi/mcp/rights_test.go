@@ -68,21 +68,21 @@ func inputs(election string, handle any) map[string]args {
 		"why_not":          {"election": election, "candidateId": "ann"},
 		"history":          {"election": election},
 		"watch":            {"election": election, "afterRevision": 0},
-		"checkpoint_put":   {"handle": handle, "data": 1},
+		"checkpoint_put":   {"handle": handle, "sequence": 2, "data": 1},
 		"effect_begin":     {"handle": handle, "effectId": "mail"},
 		"effect_finish":    {"handle": handle, "effectId": "mail"},
 		"propose":          {"election": election, "candidateId": "ann", "proposalId": "p", "kind": "scale"},
 		"proposals":        {"election": election},
 		"decide":           {"handle": handle, "proposalId": "p", "verdict": "accepted"},
 		"checkpoint_get":   {"election": election},
-		"journal_append":   {"handle": handle, "entries": []any{args{"data": 1}}},
+		"journal_append":   {"handle": handle, "after": 0, "entries": []any{args{"data": 1}}},
 		"journal_read":     {"election": election},
 		"check_token":      {"election": election, "fencingToken": 1},
-		"assign":           {"election": election, "candidateId": "ann", "for": "1h", "reason": "a test"},
-		"evict":            {"election": election, "fencingToken": 1, "reason": "a test"},
-		"pause":            {"election": election, "for": "1h", "reason": "a test"},
-		"resume":           {"election": election, "reason": "a test"},
-		"approve":          {"election": election, "fencingToken": 1, "reason": "a test"},
+		"assign":           {"election": election, "revision": 1, "candidateId": "ann", "for": "1h", "reason": "a test"},
+		"evict":            {"election": election, "revision": 1, "fencingToken": 1, "reason": "a test"},
+		"pause":            {"election": election, "revision": 1, "for": "1h", "reason": "a test"},
+		"resume":           {"election": election, "revision": 1, "reason": "a test"},
+		"approve":          {"election": election, "revision": 1, "fencingToken": 1, "reason": "a test"},
 	}
 }
 
@@ -108,7 +108,7 @@ func TestEachRoleMayCallTheToolsOfItsVerbs(t *testing.T) {
 							leader = olga
 						}
 						handle := leader.must("lead", args{"election": election, "candidateId": "ann"})["handle"]
-						leader.must("checkpoint_put", args{"handle": handle, "data": 1})
+						leader.must("checkpoint_put", args{"handle": handle, "sequence": 1, "data": 1})
 						leader.must("effect_begin", args{"handle": handle, "effectId": "mail"})
 						leader.must("propose", inputs(election, handle)["propose"])
 						r.give(t, role)

@@ -58,6 +58,9 @@ func TestToolsThatTakeSomethingAwaySaySo(t *testing.T) {
 		if changes := row.verb.Row().Changes(); hints.ReadOnlyHint && changes {
 			t.Errorf("%s says that it only reads", row.name)
 		}
+		if once := row.name == "lead"; hints.IdempotentHint == once {
+			t.Errorf("%s: the same call again is another one: %v", row.name, once)
+		}
 		destroys := slices.Contains([]string{"stop_leading", "checkpoint_put", "assign", "evict", "pause"}, row.name)
 		if *hints.DestructiveHint != destroys || *hints.OpenWorldHint {
 			t.Errorf("%s: %+v", row.name, hints)

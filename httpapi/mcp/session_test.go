@@ -224,7 +224,7 @@ func TestACallIsAnsweredInTimeThoughTheServerIsGone(t *testing.T) {
 		m.must("lead", args{"election": "reports", "leaseDuration": "1h"})
 		gone.Store(true)
 		for tool, in := range map[string]args{
-			"checkpoint_put": {"handle": "reports", "data": 1}, "journal_append": {"handle": "reports", "entries": []any{args{"data": 1}}},
+			"checkpoint_put": {"handle": "reports", "sequence": 1, "data": 1}, "journal_append": {"handle": "reports", "after": 0, "entries": []any{args{"data": 1}}},
 			"stop_leading": {"handle": "reports"},
 		} {
 			began := time.Now()
@@ -239,7 +239,7 @@ func TestACallIsAnsweredInTimeThoughTheServerIsGone(t *testing.T) {
 
 func TestACallThatOutlivesItsLeaseSaysThatTheLeaseIsLost(t *testing.T) {
 	for tool, in := range map[string]args{
-		"checkpoint_put": {"handle": "reports", "data": 1}, "journal_append": {"handle": "reports", "entries": []any{args{"data": 1}}},
+		"checkpoint_put": {"handle": "reports", "sequence": 1, "data": 1}, "journal_append": {"handle": "reports", "after": 0, "entries": []any{args{"data": 1}}},
 	} {
 		t.Run(tool, func(t *testing.T) {
 			bubble(t, func(t *testing.T, f *fleet) {

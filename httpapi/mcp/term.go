@@ -23,7 +23,6 @@ type term struct {
 	end     client.NoticeKind // the last notice of the term's end; "" if it has none; guarded by mu
 	early   bool              // that came of a reading, before the next renewal; guarded by mu
 	read    *ending           // as the last reading says; nil before the first; guarded by mu
-	journal *client.Journal   // nil until it is used; guarded by mu
 }
 
 // ending is why and when a term ends, no later than in the store.
@@ -180,39 +179,4 @@ func (t *term) release(ctx context.Context) error {
 		return nil
 	}
 	return t.lease.Resign(ctx)
-}
-
-// append appends to the journal. After an unknown outcome the same journal is used again: it knows
-// after which index the entries belong.
-func (t *term) append(ctx context.Context, entries []client.Entry) (leadership.Index, error) {
-	journal, err := t.opened(ctx)
-	if err != nil {
-		return 0, err
-	}
-	index, err := journal.Append(ctx, entries...)
-	if errors.Is(err, leadership.IndexMismatch) {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		t.journal = nil
-	}
-	return index, err
-}
-
-func (t *term) opened(ctx context.Context) (*client.Journal, error) {
-	t.mu.Lock()
-	journal := t.journal
-	t.mu.Unlock()
-	if journal != nil {
-		return journal, nil
-	}
-	journal, err := t.lease.Journal(ctx)
-	if err != nil {
-		return nil, err
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.journal == nil {
-		t.journal = journal
-	}
-	return t.journal, nil
 }

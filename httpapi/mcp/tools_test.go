@@ -1,6 +1,8 @@
 package mcp_test
 
 import (
+	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -168,18 +170,18 @@ func TestALeaderLeavesACheckpointAndAJournalBehind(t *testing.T) {
 		}
 		led := m.must("lead", args{"election": "reports", "candidateId": "ann"})
 		handle := led["handle"]
-		m.must("checkpoint_put", args{"handle": handle, "task": "the yearly report", "data": args{"page": 7, "open": []any{"graph", nil}}})
-		if at := m.must("journal_append", args{"handle": handle, "entries": []any{args{"type": "page", "data": 1}, args{"data": "two"}}}); at["index"] != 2.0 {
+		m.must("checkpoint_put", args{"handle": handle, "sequence": 1, "task": "the yearly report", "data": args{"page": 7, "open": []any{"graph", nil}}})
+		if at := m.must("journal_append", args{"handle": handle, "after": 0, "entries": []any{args{"type": "page", "data": 1}, args{"data": "two"}}}); at["index"] != 2.0 {
 			t.Errorf("journal_append answers %v", at)
 		}
-		if at := connect(t, f.door(), ann()).must("journal_append", args{"handle": handle, "entries": []any{args{"data": args{"n": 3}}}}); at["index"] != 3.0 {
+		if at := connect(t, f.door(), ann()).must("journal_append", args{"handle": handle, "after": 2, "entries": []any{args{"data": args{"n": 3}}}}); at["index"] != 3.0 {
 			t.Errorf("journal_append at another instance answers %v", at)
 		}
-		_, refusal := m.call("journal_append", args{"handle": handle, "entries": []any{args{"data": 4}}})
+		_, refusal := m.call("journal_append", args{"handle": handle, "after": 2, "entries": []any{args{"data": 4}}})
 		if !begins(refusal, leadership.IndexMismatch) || !strings.Contains(refusal, "Read the journal") {
 			t.Errorf("journal_append without the entry of the other instance: %s", refusal)
 		}
-		if at := m.must("journal_append", args{"handle": handle, "entries": []any{args{"data": 4}}}); at["index"] != 4.0 {
+		if at := m.must("journal_append", args{"handle": handle, "after": 3, "entries": []any{args{"data": 4}}}); at["index"] != 4.0 {
 			t.Errorf("journal_append, decided again, answers %v", at)
 		}
 		page := m.must("journal_read", args{"election": "reports", "afterIndex": 1, "limit": 2})
@@ -196,10 +198,10 @@ func TestALeaderLeavesACheckpointAndAJournalBehind(t *testing.T) {
 		if p := m.must("checkpoint_get", args{"election": "reports"}); p["fencingToken"] != 1.0 {
 			t.Errorf("checkpoint_get answers %v", p)
 		}
-		if _, refusal := m.call("checkpoint_put", args{"handle": handle, "data": 8}); !begins(refusal, leadership.LeaseLost) {
+		if _, refusal := m.call("checkpoint_put", args{"handle": handle, "sequence": 2, "data": 8}); !begins(refusal, leadership.LeaseLost) {
 			t.Errorf("a late checkpoint: %s", refusal)
 		}
-		at := args{"handle": next["handle"], "uri": "gs://bucket/state", "sha256": strings.Repeat("ab", 32)}
+		at := args{"handle": next["handle"], "sequence": 1, "uri": "gs://bucket/state", "sha256": strings.Repeat("ab", 32)}
 		connect(t, door, bob()).must("checkpoint_put", at)
 		if p := m.must("checkpoint_get", args{"election": "reports"}); p["uri"] != at["uri"] || p["sha256"] != at["sha256"] {
 			t.Errorf("checkpoint_get answers %v", p)
@@ -244,10 +246,10 @@ func TestALeaderAsksForAnApprovalAndNoFormerOneDoes(t *testing.T) {
 		}
 		m.must("request_approval", args{"handle": handle, "note": "page 1"})
 		m.must("request_approval", args{"handle": handle, "note": "page 1"}) // it is asked already
-		other.must("approve", args{"election": "reports", "fencingToken": 1, "reason": "fine"})
+		f.ordered(other, "approve", args{"election": "reports", "fencingToken": 1, "reason": "fine"})
 		connect(t, f.door(), ann()).must("request_approval", args{"handle": handle, "note": "page 2", "newEpoch": true})
-		other.must("approve", args{"election": "reports", "fencingToken": 1, "newEpoch": true, "reason": "fine"})
-		other.must("evict", args{"election": "reports", "fencingToken": 2, "ban": "1h", "reason": "enough"})
+		f.ordered(other, "approve", args{"election": "reports", "fencingToken": 1, "newEpoch": true, "reason": "fine"})
+		f.ordered(other, "evict", args{"election": "reports", "fencingToken": 2, "ban": "1h", "reason": "enough"})
 		time.Sleep(time.Minute)
 		led := other.must("lead", args{"election": "reports", "candidateId": "bob"})
 		for _, late := range []*model{m, connect(t, f.door(), ann())} {
@@ -347,17 +349,78 @@ func TestAModelLearnsThatElectionsAreHalted(t *testing.T) {
 	})
 }
 
+// Each call comes once more at once, and late, at another instance: after it was undone, or another
+// one followed.
+func TestALateCopyOfACallChangesNothing(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fleet) {
+		m, other := connect(t, f.door(), ann()), connect(t, f.door(), ann())
+		do := func(o leadership.Order) {
+			t.Helper()
+			if _, err := service.New(f.store).Do(leadership.WithActor(t.Context(), bob().String()), o); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for tool, in := range map[string]args{
+			"assign": {"candidateId": "bob", "for": "1h"}, "evict": {"fencingToken": 1, "ban": "1h"}, "pause": {"for": "1h"}, "resume": {}, "approve": {"fencingToken": 1},
+		} {
+			e := leadership.Election("to-" + tool)
+			f.configure(e, leadership.Config{Term: leadership.TermPolicy{Approval: leadership.ApprovalPolicy{Every: time.Hour}}})
+			m.must("lead", args{"election": e, "candidateId": "ann"})
+			pause := leadership.Order{Election: e, Kind: leadership.OrderPause, For: time.Hour, Reason: "a test"}
+			if tool == "resume" {
+				do(pause)
+			}
+			in["election"], in["reason"], in["revision"] = e, "a test", m.must("who_leads", args{"election": e})["revision"]
+			m.must(tool, in)
+			was := f.revision(e)
+			other.must(tool, in)
+			if now := f.revision(e); now != was {
+				t.Errorf("%s, made again, is revision %d after %d", tool, now, was)
+			}
+			switch kind := map[string]string{"assign": "assign", "evict": "ban", "pause": "pause"}[tool]; {
+			case tool == "resume":
+				do(pause)
+			case kind != "":
+				do(leadership.Order{Election: e, Kind: leadership.OrderLift, Override: leadership.OverrideID(fmt.Sprint(kind, "-", was)), Reason: "a test"})
+			}
+			undone := f.revision(e)
+			_, refusal := other.call(tool, in)
+			if now := f.revision(e); now != undone || (refusal == "") != (tool == "approve") || refusal != "" && (!begins(refusal, leadership.RevisionMismatch) || !strings.Contains(refusal, "who_leads")) {
+				t.Errorf("a late copy of %s is revision %d after %d: %s", tool, now, undone, refusal)
+			}
+		}
+		handle := m.must("lead", args{"election": "reports", "candidateId": "ann"})["handle"]
+		for tool, calls := range map[string][2]args{
+			"checkpoint_put": {{"sequence": 1, "data": "a"}, {"sequence": 2, "data": "b"}},
+			"journal_append": {{"after": 0, "entries": []any{args{"data": "a"}}}, {"after": 1, "entries": []any{args{"data": "b"}}}},
+		} {
+			for _, in := range calls {
+				in["handle"] = handle
+				if first, again := m.must(tool, in), other.must(tool, in); !reflect.DeepEqual(first, again) {
+					t.Errorf("%s answers %v and, made again, %v", tool, first, again)
+				}
+			}
+			if out, refusal := other.call(tool, calls[0]); !begins(refusal, leadership.IndexMismatch) {
+				t.Errorf("a late copy of %s: %v, %s", tool, out, refusal)
+			}
+		}
+		if p, j := m.must("checkpoint_get", args{"election": "reports"}), m.must("journal_read", args{"election": "reports"}); p["data"] != "b" || j["index"] != 2.0 {
+			t.Errorf("checkpoint_get answers %v, journal_read %v", p, j)
+		}
+	})
+}
+
 func TestOperatorsOverrule(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fleet) {
 		door := f.door()
 		m, olga := connect(t, door, ann()), connect(t, door, bob())
 		m.must("lead", args{"election": "reports", "candidateId": "ann", "leaseDuration": "30s"})
-		olga.must("pause", args{"election": "reports", "for": "1h", "mode": "drain", "reason": "the sale"})
+		f.ordered(olga, "pause", args{"election": "reports", "for": "1h", "mode": "drain", "reason": "the sale"})
 		why := m.must("why_not", args{"election": "reports", "candidateId": "cy"})
 		if r := why["reasons"].([]any)[0].(args); r["code"] != "PAUSED" || r["reason"] != "the sale" || r["by"] != bob().String() {
 			t.Errorf("why_not answers %v", why)
 		}
-		olga.must("resume", args{"election": "reports", "reason": "the sale is over"})
+		f.ordered(olga, "resume", args{"election": "reports", "reason": "the sale is over"})
 		for _, ban := range []leadership.Order{{CandidateID: "web-*"}, {Principal: "eve@example.com"}} {
 			ban.Election, ban.Kind, ban.For, ban.Reason = "reports", leadership.OrderBan, time.Hour, "nonsense"
 			if _, err := service.New(f.store).Do(leadership.WithActor(t.Context(), bob().String()), ban); err != nil {
@@ -368,7 +431,7 @@ func TestOperatorsOverrule(t *testing.T) {
 		if r, p := reasons[0].(args), reasons[2].(args); r["code"] != "BANNED" || r["pattern"] != "web-*" || p["code"] != "BANNED" || p["principal"] != "eve@example.com" {
 			t.Errorf("why_not answers %v", reasons)
 		}
-		out := olga.must("assign", args{"election": "reports", "candidateId": "cy", "for": "1h", "reason": "cy has the cache"})
+		out := f.ordered(olga, "assign", args{"election": "reports", "candidateId": "cy", "for": "1h", "reason": "cy has the cache"})
 		if out["endsBecause"] != "handOver" {
 			t.Errorf("assign answers %v", out)
 		}
@@ -376,7 +439,7 @@ func TestOperatorsOverrule(t *testing.T) {
 		if events := h["events"].([]any); len(events) != 2 || events[1].(args)["type"] != "paused" || events[1].(args)["actor"] != bob().String() || h["revision"] != 2.0 {
 			t.Errorf("history answers %v", h)
 		}
-		if _, refusal := olga.call("evict", args{"election": "reports", "fencingToken": 7, "reason": "x"}); !begins(refusal, leadership.TokenStale) {
+		if _, refusal := f.order(olga, "evict", args{"election": "reports", "fencingToken": 7, "reason": "x"}); !begins(refusal, leadership.TokenStale) {
 			t.Errorf("evict of another term: %s", refusal)
 		}
 	})
@@ -386,7 +449,7 @@ func TestWithoutAuthenticationAnOrderNamesItsDoor(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fleet) {
 		m := f.open(f.begin(f.plain()))
 		m.must("lead", args{"election": "reports"})
-		m.must("pause", args{"election": "reports", "for": "1h", "reason": "lunch"})
+		f.ordered(m, "pause", args{"election": "reports", "for": "1h", "reason": "lunch"})
 		if events := m.must("history", args{"election": "reports"})["events"].([]any); events[1].(args)["actor"] != "olga" {
 			t.Errorf("history answers %v", events)
 		}

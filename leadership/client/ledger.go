@@ -28,21 +28,28 @@ func (l *Lease) Checkpoint(ctx context.Context, task string, data any) error {
 	if err != nil {
 		return err
 	}
-	return l.checkpoint(ctx, leadership.CheckpointRequest{Task: task, Data: text})
+	_, err = l.PutCheckpoint(ctx, leadership.CheckpointRequest{Task: task, Data: text})
+	return err
 }
 
 // CheckpointAt is Checkpoint for data that is elsewhere. sha256 is its sum in hexadecimal, or
 // empty.
 func (l *Lease) CheckpointAt(ctx context.Context, task, uri, sha256 string) error {
-	return l.checkpoint(ctx, leadership.CheckpointRequest{Task: task, URI: uri, SHA256: sha256})
+	_, err := l.PutCheckpoint(ctx, leadership.CheckpointRequest{Task: task, URI: uri, SHA256: sha256})
+	return err
 }
 
-func (l *Lease) checkpoint(ctx context.Context, c leadership.CheckpointRequest) error {
-	_, err := persist(ctx, l, func(ctx context.Context, r leadership.LeaseRequest) (leadership.Checkpoint, error) {
+// PutCheckpoint is Checkpoint for a caller that counts its checkpoints itself, so that it can
+// repeat a call: leadership.IndexMismatch, if the sequence is not the next one. 0: whichever that
+// is. The request needs no lease.
+func (l *Lease) PutCheckpoint(ctx context.Context, c leadership.CheckpointRequest) (leadership.Checkpoint, error) {
+	return persist(ctx, l, func(ctx context.Context, r leadership.LeaseRequest) (leadership.Checkpoint, error) {
 		c.LeaseRequest = r
+		if c.Sequence != 0 {
+			return l.client.putCheckpoint(ctx, c)
+		}
 		return l.client.putNextCheckpoint(ctx, c, &l.checkpoints)
 	})
-	return err
 }
 
 // Entry is an entry to append to a journal.
@@ -68,7 +75,14 @@ func (l *Lease) Journal(ctx context.Context) (*Journal, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Journal{lease: l, turn: make(chan struct{}, 1), index: head.Index}, nil
+	return l.JournalAfter(head.Index), nil
+}
+
+// JournalAfter is Journal for a leader that knows the index of the last entry already. It asks the
+// server nothing: the first Append keeps earlier leaders out, and is refused with
+// leadership.IndexMismatch if one of them was faster.
+func (l *Lease) JournalAfter(i leadership.Index) *Journal {
+	return &Journal{lease: l, turn: make(chan struct{}, 1), index: i}
 }
 
 // Index returns the index of the last entry that the leader knows of; 0 if there is none.

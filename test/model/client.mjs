@@ -32,16 +32,16 @@ print('tools', { answer: tools.filter((t) => t.inputSchema && t.outputSchema && 
 const { handle } = await call('lead', { election, candidateId: 'node', leaseDuration: '1h', metadata: { at: 'here' } });
 await call('leading', { handle });
 await call('report', { handle, progress: 3, health: 'ok', custom: { page: 7 } });
-await call('checkpoint_put', { handle, task: 'a test', data: { page: 7, open: [null] } });
+await call('checkpoint_put', { handle, sequence: 1, task: 'a test', data: { page: 7, open: [null] } });
 await call('checkpoint_get', { election });
-await call('journal_append', { handle, entries: [{ type: 'page', data: 1 }, { data: { n: [2] } }] });
+await call('journal_append', { handle, after: 0, entries: [{ type: 'page', data: 1 }, { data: { n: [2] } }] });
 await call('journal_read', { election });
-await call('who_leads', { election });
+const { revision } = await call('who_leads', { election });
 await call('why_not', { election, candidateId: 'another' });
 await call('check_token', { election, fencingToken: 1 });
 await call('watch', { election, afterRevision: 0 });
-await call('pause', { election, for: '1m', reason: 'a test' });
-await call('resume', { election, reason: 'the test is over' });
+const paused = await call('pause', { election, revision, for: '1m', reason: 'a test' });
+await call('resume', { election, revision: paused.revision, reason: 'the test is over' });
 await call('history', { election });
 await call('lead', { election, candidateId: 'another', wait: '1s' }); // refused
 await call('check_token', { election, fencingToken: 9 }); // refused

@@ -41,7 +41,7 @@ help: ## show this list
 
 # Without the clients of Google Cloud there is a quarter to download, and two thirds to compile.
 run: building ## serve on 127.0.0.1:8080 with a local store (ARGS="..." adds flags)
-	$(MAKE) -s build TAGS=$(TAGS),regent_local
+	@$(MAKE) -s build TAGS=$(TAGS),regent_local
 	@$(BUILD)/regent serve $(ARGS)
 
 dev: building build ## serve twice on the emulators, as on Google Cloud (STORE=spanner LISTEN=HOST:PORT)

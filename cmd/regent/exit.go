@@ -141,7 +141,10 @@ func (c *cli) sentence(err error) string {
 
 // advice returns what to do next, or "" if the sentence already says it.
 func (c *cli) advice(cmd *cobra.Command, err error) string {
+	var approval unsureApproval
 	switch {
+	case errors.As(err, &approval):
+		return fmt.Sprintf("It may have been done. Run the same command again with --if-revision %d, so that it counts once.", approval.at)
 	case errors.As(err, new(usageError)), errors.Is(err, leadership.InvalidArgument):
 		return fmt.Sprintf("Run '%s --help' for usage.", cmd.CommandPath())
 	case errors.Is(err, leadership.OutcomeUnknown):

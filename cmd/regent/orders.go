@@ -167,23 +167,32 @@ func giveOrder(ctx context.Context, server *client.Client, r leadership.Order) (
 	if !evict && !approve {
 		return server.Do(ctx, r)
 	}
-	l, err := server.Get(ctx, r.Election)
+	now, err := server.Get(ctx, r.Election)
 	switch {
 	case err != nil:
 		return leadership.Lease{}, err
-	case evict && l.Config.Seats > 0: // the server says what to evict
-	case evict && l.State != leadership.Held:
+	case approve, now.Config.Seats > 0: // the server says what to evict of seats
+		r.IfRevision = now.Revision
+	case now.State != leadership.Held:
 		return leadership.Lease{}, fmt.Errorf("no candidate leads election %q, so there is no term to end; ban a candidate by its id", r.Election)
-	case evict:
-		r.Token = l.Token
-		return server.Do(ctx, r)
+	default:
+		r.Token = now.Token
 	}
-	r.IfRevision = l.Revision
-	if l, err = server.Do(ctx, r); errors.Is(err, leadership.OutcomeUnknown) {
-		err = fmt.Errorf("%w; if you give it again, do so with --if-revision %d: so it counts once", err, r.IfRevision)
+	l, err := server.Do(ctx, r)
+	if approve && unreachable(err) {
+		err = unsureApproval{err, r.IfRevision}
 	}
 	return l, err
 }
+
+// unsureApproval is the error of an approval that may have been counted, at a revision that the
+// caller has not named.
+type unsureApproval struct {
+	error
+	at leadership.Revision
+}
+
+func (e unsureApproval) Unwrap() error { return e.error }
 
 // tellFrozen says after a pause that leaves a leader where it is how to end its term, too.
 func (c *cli) tellFrozen(r leadership.Order, leader leadership.CandidateID) error {

@@ -108,6 +108,21 @@ func TestPausesGrowAfterEarlyAnswers(t *testing.T) {
 	})
 }
 
+func TestAnApprovalOfUnknownOutcomeSaysHowItIsRepeated(t *testing.T) {
+	t.Parallel()
+	server := scripted(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			refused(504, leadership.OutcomeUnknown)(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		io.WriteString(w, `{"election":"e","state":"vacant","fencingToken":1,"revision":7,"leaseDuration":"30s","readAt":"2026-11-30T08:00:00Z"}`)
+	})
+	if r := regent(t, server, "approve e --token 1 --reason ok").want(t, exitUnreachable); !strings.Contains(r.err, "--if-revision 7") {
+		t.Errorf("got %q", r.err)
+	}
+}
+
 func TestWaitEndsWithAPermanentError(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -305,7 +305,7 @@ func (t *term) putCheckpoint(ctx context.Context, in checkpointInput) (putOutput
 	case (in.Data == nil) == (in.URI == ""):
 		return putOutput{}, invalid("data", "send data or, if it is elsewhere, its uri")
 	case in.SHA256 != "" && in.URI == "":
-		return putOutput{}, invalid("sha256", "sha256 is of what is at a uri; leave it out")
+		return putOutput{}, invalid("sha256", "sha256 is that of the data at a uri; leave it out")
 	}
 	p, err := t.lease.PutCheckpoint(ctx, leadership.CheckpointRequest{Sequence: in.Sequence, Task: in.Task, Data: json.RawMessage(in.Data), URI: in.URI, SHA256: in.SHA256})
 	return putOutput{doneOutput{err == nil}, p.Sequence}, err

@@ -297,6 +297,10 @@ func TestALeaderAsksForApprovalAndGoesOnWithIt(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(7 * time.Minute)
+		unnamed := leadership.Order{Election: "reports", Kind: leadership.OrderApprove, Token: 1, Actor: "olga", Reason: "a test"}
+		if _, err := server.Client(client.Candidate{}).Do(t.Context(), unnamed); !errors.Is(err, leadership.InvalidArgument) {
+			t.Errorf("an approval that could count twice: %v", err)
+		}
 		order(t, server, leadership.Order{Kind: leadership.OrderApprove, Token: 1})
 		if err := l.RequestEpoch(t.Context(), "another task"); err != nil {
 			t.Fatal(err)

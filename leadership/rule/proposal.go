@@ -1,8 +1,6 @@
 package rule
 
 import (
-	"crypto/sha256"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"maps"
@@ -24,15 +22,9 @@ type proposalsHead struct {
 type proposals struct {
 	Open    []proposal `json:"open,omitempty"`
 	Decided []proposal `json:"decided,omitempty"` // in the order of their decisions
-	// Past has the hashed ids of those that were decided before them, and until when they would be
-	// kept, in milliseconds since 1970: a copy of their call is not taken for another proposal.
+	// Past has digests of the ids of those that were decided before them, and until when they would
+	// be kept, in milliseconds since 1970: a copy of their call is not taken for another proposal.
 	Past map[string]int64 `json:"past,omitempty"`
-}
-
-// hashed is the id as Past has it.
-func hashed(id leadership.ProposalID) string {
-	sum := sha256.Sum256([]byte(id))
-	return base64.RawStdEncoding.EncodeToString(sum[:9])
 }
 
 // proposal is a proposal as the body has it: At, and that of its decision, are zero if this head
@@ -108,7 +100,7 @@ func Propose(l Log, p leadership.ProposeRequest, principal string, now time.Time
 		}
 		return LogChange{}, err
 	}
-	if _, ok := all.Past[hashed(p.ID)]; ok {
+	if _, ok := all.Past[form.Digest(string(p.ID))]; ok {
 		return LogChange{}, &leadership.Error{Code: leadership.NotFound, Detail: fmt.Sprintf(
 			"proposal %q of election %q was decided, and is not kept any more: %d others were decided since; if this is another one, take a new id",
 			p.ID, l.ID.Election, leadership.MaxDecidedProposals)}
@@ -177,7 +169,7 @@ func Decide(l Log, c Renewal, d leadership.DecideRequest, leads bool, now time.T
 		if all.Past == nil {
 			all.Past = make(map[string]int64)
 		}
-		all.Past[hashed(first.ID)] = first.until().UnixMilli() + 1 // as long at least
+		all.Past[form.Digest(string(first.ID))] = first.until().UnixMilli() + 1 // as long at least
 	}
 	return all.written(h)
 }

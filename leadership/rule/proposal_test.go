@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/internal/form"
 )
 
 // office is the proposals of an election, with the store's time.
@@ -62,7 +63,7 @@ func (o *office) fill(n int) {
 		o.Fatal(err)
 	}
 	for i := len(all.Open) + len(all.Decided) + len(all.Past); i < n; i++ {
-		all.Past[hashed(leadership.ProposalID(fmt.Sprint("past", i)))] = o.now.Add(time.Minute).UnixMilli()
+		all.Past[form.Digest(fmt.Sprint("past", i))] = o.now.Add(time.Minute).UnixMilli()
 	}
 	body, err := json.Marshal(all)
 	if err != nil {

@@ -176,7 +176,8 @@ func (s *Store) view(ctx context.Context, read func(*table)) error {
 	return nil
 }
 
-// viewAt is view at an instant that is given, no earlier than the call.
+// viewAt is view at an instant that is given, no earlier than the call. A decision must not call
+// it: it would wait for itself.
 func (s *Store) viewAt(ctx context.Context, read func(t *table, now time.Time)) error {
 	now, err := s.writer.moments.reading(ctx)
 	if err != nil {

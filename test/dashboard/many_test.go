@@ -66,7 +66,7 @@ grants:
 	}
 	p.do(click("dialog [type=button]"))
 
-	// Four are under way at a time. What is not answered, or was not sent, may be tried again.
+	// Four are under way at a time. An order without an answer, or not sent, may be given again.
 	p.says("[aria-label='Orders for the selected elections']", "5 selected")
 	s.hang("POST", ":resume")
 	p.do(click(p.orders("resume")), enter("dialog [name=reason]", "moved"), click("dialog [data-send]"))

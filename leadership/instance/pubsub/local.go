@@ -34,10 +34,8 @@ func OpenMessages(context.Context, Config) (*Messages, error) { return nil, errL
 func (*Bus) Publish(context.Context, []leadership.Event) (int, error)      { return 0, errLocal }
 func (*Bus) Run(context.Context, func(leadership.Event), func(bool)) error { return errLocal }
 func (*Bus) Bound() time.Duration                                          { return 0 }
-func (*Bus) LossBound() time.Duration                                      { return 0 }
 func (*Bus) Close() error                                                  { return nil }
 func (*Messages) Publish(context.Context, []byte) error                    { return errLocal }
 func (*Messages) Run(context.Context, func([]byte), func(bool)) error      { return errLocal }
 func (*Messages) Bound() time.Duration                                     { return 0 }
-func (*Messages) LossBound() time.Duration                                 { return 0 }
 func (*Messages) Close() error                                             { return nil }

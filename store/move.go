@@ -160,7 +160,7 @@ func bury(ctx context.Context, from service.Store, carried rule.Snapshot) (rule.
 		if s.Record.Revision != carried.Record.Revision {
 			return rule.Change{}, errChanged
 		}
-		return rule.Apply(s, leadership.Delete{Force: true})
+		return rule.Bury(s), nil
 	})
 }
 

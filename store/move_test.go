@@ -172,7 +172,7 @@ func open(t *testing.T, s service.Store) {
 		}
 	}
 	for _, e := range []leadership.Election{"deleted", "deleted.held"} {
-		if token, _, err := tryAcquire(t, s, e); !errors.Is(err, leadership.ElectionDeleted) {
+		if token, _, err := tryAcquire(t, s, e); !errors.Is(err, leadership.NotFound) {
 			t.Errorf("%s: granted %d, %v; want %s", e, token, err, leadership.ElectionDeleted)
 		}
 	}
@@ -190,7 +190,7 @@ func TestElectionsInEveryStateComeThroughAFileAndBack(t *testing.T) {
 	populate(t, home, c.advance)
 	moveAll(t, home, away)
 	for _, e := range elections {
-		if token, _, err := tryAcquire(t, home, e); !errors.Is(err, leadership.ElectionDeleted) {
+		if token, _, err := tryAcquire(t, home, e); !errors.Is(err, leadership.NotFound) {
 			t.Errorf("%s: a forgotten server granted %d, %v", e, token, err)
 		}
 	}
@@ -541,6 +541,34 @@ func TestALeaseThatIsRenewedDuringAMoveIsWaitedForToItsEnd(t *testing.T) {
 	}
 	if token, in, err := tryAcquire(t, to, "jobs"); !errors.Is(err, leadership.LeaseHeld) || c.since+in < until {
 		t.Errorf("granted %d, %v; in %v, and ann may believe for %v", token, err, in, until-c.since)
+	}
+}
+
+func TestAnElectionWithSeatsIsMoved(t *testing.T) {
+	c := &clock{}
+	from, to := c.memory(0), c.memory(0)
+	old, next := service.New(from), service.New(to)
+	if _, err := old.Do(t.Context(), leadership.Configure{Election: "gpu", Config: leadership.Config{LeaseDuration: time.Minute, Seats: 2}}); err != nil {
+		t.Fatal(err)
+	}
+	led, err := old.Acquire(t.Context(), leadership.AcquireRequest{Election: "gpu", CandidateID: "ann"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err = Move(t.Context(), from, to); err != nil {
+		t.Fatal(err)
+	}
+	c.advance(2 * time.Minute)
+	for _, candidate := range []leadership.CandidateID{"bob", "eve"} {
+		g, err := next.Acquire(t.Context(), leadership.AcquireRequest{Election: "gpu", CandidateID: candidate})
+		if err != nil || g.Election == led.Election && g.Token <= led.Token {
+			t.Errorf("in the new store %q gets %+v, %v", candidate, g.Lease, err)
+		}
+	}
+	for _, e := range []leadership.Election{"gpu", "gpu.1", "gpu.2"} {
+		if l, err := old.Get(t.Context(), e); !errors.Is(err, leadership.NotFound) {
+			t.Errorf("in the old store %q is %+v, %v", e, l, err)
+		}
 	}
 }
 

@@ -147,6 +147,9 @@ func TestAGrantThatTookLongerThanHaltsMayBeOldIsGivenBackIfItIsHalted(t *testing
 			answer <- err
 		}()
 		time.Sleep(time.Second)
+		for _, l := range c.lines { // so that it does not hear of the halt
+			l.mute.Store(true)
+		}
 		c.halts(c.a, leadership.OrderHalt)
 		if err := <-answer; !errors.Is(err, leadership.StoreUnavailable) {
 			t.Errorf("got %v, want %s", err, leadership.StoreUnavailable)
@@ -187,6 +190,31 @@ func TestALeaseThatItsLeaderWasToldOfElsewhereIsNotGivenBackForAHalt(t *testing.
 		}
 		if l, err := c.a.Get(t.Context(), "jobs"); err != nil || l.State != leadership.Held {
 			t.Errorf("got %+v, %v; want ann's lease, of which b has told her", l, err)
+		}
+	})
+}
+
+func TestNoLeaseIsGrantedAtAnInstanceOnceAHaltWasAnsweredThere(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		asking, asked := make(chan struct{}), make(chan struct{})
+		var held atomic.Bool
+		slow := c.start("slow", failing(c.store, "Update", func(e leadership.Election) error {
+			if e == "jobs" && held.CompareAndSwap(false, true) {
+				close(asking)
+				<-asked
+			}
+			return nil
+		}))
+		answer := make(chan error, 1)
+		go func() {
+			_, err := slow.Acquire(t.Context(), c.ask("ann", 0))
+			answer <- err
+		}()
+		<-asking
+		c.halts(slow, leadership.OrderHalt)
+		close(asked)
+		if err := <-answer; err == nil {
+			t.Error("the lease is granted after the halt was answered")
 		}
 	})
 }

@@ -57,9 +57,9 @@ func (i *Instance) acquire(ctx context.Context, r leadership.AcquireRequest) (le
 	if err != nil {
 		return leadership.Grant{}, err
 	}
-	r.InLine.Halts = halts
+	r.InLine.Halts = halts.Overrides
 	g, err := i.service.Acquire(ctx, r)
-	if err == nil && i.now()-asked > maxHaltAge {
+	if err == nil && (i.now()-asked > maxHaltAge || i.newestHalts() > halts.Revision) {
 		err = i.recall(ctx, g)
 	}
 	if err != nil {
@@ -117,10 +117,11 @@ func (i *Instance) Do(ctx context.Context, c leadership.Command) (leadership.Lea
 			return leadership.Lease{}, err
 		}
 		order.ToKey = i.queue.KeyOf(order.Election, order.To)
-		var err error
-		if order.Halts, _, err = i.halts(ctx); err != nil {
+		halts, _, err := i.halts(ctx)
+		if err != nil {
 			return leadership.Lease{}, err
 		}
+		order.Halts = halts.Overrides
 		c = order
 	case leadership.Order:
 		if order.Kind == leadership.OrderAssign {
@@ -148,10 +149,11 @@ func (i *Instance) Overrides(ctx context.Context, e leadership.Election) ([]lead
 // that does not, it says from memory where it stands in the line of this instance, or that it does
 // not: it may ask at another. A witness that stands there is said to be one.
 func (i *Instance) Explain(ctx context.Context, r leadership.ExplainRequest) (leadership.Explanation, error) {
-	var err error
-	if r.Halts, _, err = i.halts(ctx); err != nil {
+	halts, _, err := i.halts(ctx)
+	if err != nil {
 		return leadership.Explanation{}, err
 	}
+	r.Halts = halts.Overrides
 	x, err := i.service.Explain(ctx, r)
 	if err != nil || x.Leads {
 		return x, err

@@ -69,7 +69,7 @@ func Delegate(s Snapshot, c DelegateCommand) (Change, error) {
 		return Change{}, refuseChild(c.Child)
 	case c.Exists, now.Last == c.Child && now.Limits == limits:
 		return Change{}, nil
-	case now.Last != "" && now.Last != c.Made && now.Last != c.Child:
+	case now.Last != "" && now.Last != c.Made:
 		return Change{}, &NeedsChild{now.Last, now.Limits}
 	case most.Depth == 0:
 		return Change{}, s.Refuse(leadership.DepthExceeded, "election %q is as deep as its limits allow: its leader does the work itself", r.Election)

@@ -78,6 +78,16 @@ func remove(s Snapshot, c leadership.Delete) (Change, error) {
 	if s.Live() && !c.Force {
 		return Change{}, s.Refuse(leadership.LeaseHeld, "election %q is led by %q; wait for its release, or delete it by force", r.Election, r.LeaderID)
 	}
+	return Bury(s), nil
+}
+
+// Bury leaves a tombstone in the place of any election that exists, also of a seat, which ends the
+// term of its leader.
+func Bury(s Snapshot) Change {
+	r := s.Record
+	if r.Deleted || !s.Exists() {
+		return Change{}
+	}
 	ch := s.change()
 	ch.Record.Deleted = true
 	ch.Record.Standing.closeBallot()
@@ -90,7 +100,7 @@ func remove(s Snapshot, c leadership.Delete) (Change, error) {
 	default:
 		ch.announce(leadership.EventDeleted, "")
 	}
-	return ch, nil
+	return ch
 }
 
 func unlock(s Snapshot, c leadership.Unlock) (Change, error) {

@@ -499,7 +499,7 @@ func TestALateCopyOfADelegationCountsNothing(t *testing.T) {
 // The instance dies after the count and before the child is made: the next call makes it, whichever
 // call that is, and nothing is counted twice.
 func TestAChildThatWasCountedAndNotMadeIsMadeByTheNextCall(t *testing.T) {
-	for _, next := range []string{"a", "b", "made otherwise"} {
+	for _, next := range []string{"a", "b", "made otherwise", "with other limits"} {
 		tr := newTree(t)
 		tr.configure("task", leadership.Config{Delegation: leadership.Delegation{Children: 2}})
 		root := tr.grant("task", "ann", 0, leadership.Via{})
@@ -517,9 +517,15 @@ func TestAChildThatWasCountedAndNotMadeIsMadeByTheNextCall(t *testing.T) {
 			t.Fatal(err)
 		}
 		children, want := []string{next, "a", "b"}, "task task.a task.b "
-		if next == "made otherwise" {
+		switch next {
+		case "made otherwise":
 			tr.configure("task.a", leadership.Config{})
 			children, want = children[2:], "task task.b "
+		case "with other limits":
+			children = children[1:]
+			if _, err := tr.delegate(root, "a", leadership.Limits{Children: 1}); !errors.Is(err, leadership.InvalidArgument) {
+				t.Errorf("with other limits: %v", err)
+			}
 		}
 		for _, child := range children {
 			if _, err := tr.delegate(root, child, leadership.Limits{}); err != nil {

@@ -172,7 +172,7 @@ func open(t *testing.T, s service.Store) {
 		}
 	}
 	for _, e := range []leadership.Election{"deleted", "deleted.held"} {
-		if token, _, err := tryAcquire(t, s, e); !errors.Is(err, leadership.NotFound) {
+		if token, _, err := tryAcquire(t, s, e); !errors.Is(err, leadership.ElectionDeleted) {
 			t.Errorf("%s: granted %d, %v; want %s", e, token, err, leadership.ElectionDeleted)
 		}
 	}
@@ -190,7 +190,7 @@ func TestElectionsInEveryStateComeThroughAFileAndBack(t *testing.T) {
 	populate(t, home, c.advance)
 	moveAll(t, home, away)
 	for _, e := range elections {
-		if token, _, err := tryAcquire(t, home, e); !errors.Is(err, leadership.NotFound) {
+		if token, _, err := tryAcquire(t, home, e); !errors.Is(err, leadership.ElectionDeleted) {
 			t.Errorf("%s: a forgotten server granted %d, %v", e, token, err)
 		}
 	}

@@ -97,9 +97,9 @@ race: ## run all tests in their short form under the race detector
 bench: ## measure every store: grant and release, and renewals, at 1, 64 and 512 callers
 	$(WITH_EMULATORS) go test -run '^$$' -bench . -timeout 30m ./store/...
 
-compare: ## measure Regent beside etcd and spindle, and rewrite test/load/etcd/README.md (ARGS="-quick": only print)
+compare: ## measure Regent beside etcd, and rewrite test/load/etcd/README.md (ARGS="-quick": only print)
 	$(if $(findstring -quick,$(ARGS)),,$(WITH_EMULATORS) go run ./test/load/counts test/load/etcd/cost.md)
-	go run ./cmd/emulators -only spanner -- sh -c 'cd test/load/etcd && go run . $(ARGS)'
+	cd test/load/etcd && go run . $(ARGS)
 
 load: ## measure 10,000 waiters and 10,000 watchers (CROWD=10000), and 100,000 elections (ELECTIONS=100000)
 	$(WITH_EMULATORS) go test -v -timeout 90m -run 'ACrowd|AnInstanceThatStops|ManyElections' ./test -crowd $(CROWD) -elections $(ELECTIONS) -work 6m

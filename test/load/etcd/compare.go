@@ -64,7 +64,8 @@ type Line struct {
 	Errors        int
 	Failure       string
 	Rate          Spread
-	P50, P99, Max Spread
+	P50, P99      Spread
+	Max           float64
 	CPU, Load     float64 // µs for each
 }
 
@@ -81,13 +82,13 @@ func (c Contest) Lines() (all []Line) {
 func (r Row) line(c Contest, entrant int) Line {
 	l := Line{
 		Row: r.Name(c.Of), Name: c.Entrants[entrant].Name,
-		Rate: spreadOf(r.values(entrant, Rate)),
-		P50:  spreadOf(r.values(entrant, Median)), P99: spreadOf(r.values(entrant, Late)), Max: spreadOf(r.values(entrant, Last)),
+		Rate: spreadOf(r.values(entrant, Rate)), P50: spreadOf(r.values(entrant, Median)), P99: spreadOf(r.values(entrant, Late)),
 	}
 	var cpu, own float64
 	for _, s := range r.Samples[entrant] {
 		l.Count += s.Count
 		l.Errors += s.Errors
+		l.Max = max(l.Max, s.Max)
 		l.Failure = cmp.Or(l.Failure, s.Failure)
 		cpu, own = cpu+s.CPU, own+s.Load
 	}

@@ -44,7 +44,7 @@ func beside(name string, many, one float64) []Pair {
 // throughput is a contest of how often something can be done in a second. The last entrant is
 // Regent, all others are etcd.
 func (b *bench) throughput(title, about string, entrants []Entrant, pairs []Pair, ready ...prepare) *contest {
-	c := &contest{Contest: Contest{Title: title, About: about, Of: "connections", Kind: Rates, Other: "etcd", Entrants: entrants, Pairs: pairs}}
+	c := &contest{Contest: Contest{Title: title, About: about, Of: "connections", Kind: Rates, Entrants: entrants, Pairs: pairs}}
 	for i, p := range ready {
 		on := b.etcd.server
 		if i == len(ready)-1 {

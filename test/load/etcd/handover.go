@@ -15,7 +15,7 @@ func (b *bench) handover() *contest {
 	}
 	return &contest{
 		Contest: Contest{
-			Title: "Take-over when the leader releases", Of: "elections", Kind: Delays, Other: "etcd",
+			Title: "Take-over when the leader releases", Of: "elections", Kind: Delays,
 			About: fmt.Sprintf("In each election one candidate leads and one waits, for at least %v; the leader releases, and they change places. A sample is from "+
 				"when the release was sent to when the waiting one learns that it leads. Each has a connection of its own.", leastWait),
 			Entrants: []Entrant{

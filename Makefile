@@ -88,7 +88,7 @@ vulns: ## look for known vulnerabilities in what is linked; fails if their datab
 prove: ## search for bugs in every way there is, a quarter of an hour, and report how far (ARGS="-only simulation")
 	@$(WITH_EMULATORS) go run ./test/prove -share 4 -draw $(or $(shell git rev-list --count HEAD 2>/dev/null),0) $(ARGS)
 
-prove-night: ## the same for a night, with a report in NIGHT (.build/night); continues where it was stopped
+prove-night: ## the same for a night, with a report in NIGHT (.build/night)
 	@$(WITH_EMULATORS) go run ./test/prove -night -dir $(NIGHT) $(ARGS)
 
 race: ## run all tests in their short form under the race detector

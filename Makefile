@@ -34,7 +34,7 @@ STORE    ?= firestore
 LISTEN   ?= 127.0.0.1:8080
 PROJECT  ?= regent-dev
 
-.PHONY: help run dev building build image ko sbom test test-all check vulns prove prove-night race bench compare load fuzz emulators generate pictures
+.PHONY: help run dev building build image ko sbom test test-all check vulns prove prove-night race compare load fuzz emulators generate pictures
 
 help: ## show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -93,9 +93,6 @@ prove-night: ## the same for a night, with a report in NIGHT (.build/night)
 
 race: ## run all tests in their short form under the race detector
 	$(WITH_EMULATORS) go test -race -short $(or $(SHUFFLE),-shuffle=on) -timeout 30m $(PKG)
-
-bench: ## measure every store: grant and release, and renewals, at 1, 64 and 512 callers
-	$(WITH_EMULATORS) go test -run '^$$' -bench . -timeout 30m ./store/...
 
 compare: ## measure Regent beside etcd, and rewrite test/load/etcd/README.md (ARGS="-quick": only print)
 	$(if $(findstring -quick,$(ARGS)),,$(WITH_EMULATORS) go run ./test/load/counts test/load/etcd/cost.md)

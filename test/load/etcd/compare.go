@@ -6,33 +6,6 @@ import (
 	"strings"
 )
 
-// Comparison is a pair in a row.
-type Comparison struct {
-	Row                   string
-	RegentName, OtherName string
-	Measure               Measure
-	Regent, Other         Spread
-	Ratio                 Spread // of the rounds' ratios, Regent's by the other's
-}
-
-// Comparisons are all of the contest.
-func (c Contest) Comparisons() (all []Comparison) {
-	for _, p := range c.Pairs {
-		for _, r := range c.Rows {
-			all = append(all, c.compare(p, r))
-		}
-	}
-	return all
-}
-
-func (c Contest) compare(p Pair, r Row) Comparison {
-	ours, theirs := r.values(p.Regent, p.Measure), r.values(p.Other, p.Measure)
-	return Comparison{
-		Row: r.Name(c.Of), RegentName: c.Entrants[p.Regent].Name, OtherName: c.Entrants[p.Other].Name,
-		Measure: p.Measure, Regent: spreadOf(ours), Other: spreadOf(theirs), Ratio: spreadOf(ratios(ours, theirs)),
-	}
-}
-
 // Totals returns how many operations there were in all contests, and how many of them failed.
 func (r Result) Totals() (t struct {
 	Operations float64

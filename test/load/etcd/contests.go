@@ -65,6 +65,5 @@ func (b *bench) batch() *contest {
 	}, []Pair{
 		{2, 0, Rate, "leases in batches of 100 / etcd KeepAliveOnce", at64and1(10, 10)},
 		{2, 1, Late, "p99 of a batch of 100 / of 100 keep-alives in one stream", at64and1(1, 1)},
-		{2, 1, Rate, "", nil},
 	}, b.etcd.keepAlives, b.etcd.stream, b.regent.batches)
 }

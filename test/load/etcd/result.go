@@ -74,8 +74,8 @@ func (m Measure) of(s Sample) float64 {
 type Pair struct {
 	Regent, Other int
 	Measure       Measure
-	Name          string `json:",omitempty"` // of its goals; "" if it has none
-	Goals         []Goal `json:",omitempty"`
+	Name          string // of its goals
+	Goals         []Goal
 }
 
 // Goal is what the ratio of a comparison, Regent's by the other's, should come to in the rows of

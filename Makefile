@@ -34,7 +34,7 @@ STORE    ?= firestore
 LISTEN   ?= 127.0.0.1:8080
 PROJECT  ?= regent-dev
 
-.PHONY: help run dev building build image ko sbom test test-all check vulns prove prove-night race bench compare load fuzz emulators generate pictures
+.PHONY: help run dev building build image ko sbom test test-all check vulns prove prove-night race compare load fuzz emulators generate pictures
 
 help: ## show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -88,18 +88,15 @@ vulns: ## look for known vulnerabilities in what is linked; fails if their datab
 prove: ## search for bugs in every way there is, a quarter of an hour, and report how far (ARGS="-only simulation")
 	@$(WITH_EMULATORS) go run ./test/prove -share 4 -draw $(or $(shell git rev-list --count HEAD 2>/dev/null),0) $(ARGS)
 
-prove-night: ## the same for a night, with a report in NIGHT (.build/night); continues where it was stopped
+prove-night: ## the same for a night, with a report in NIGHT (.build/night)
 	@$(WITH_EMULATORS) go run ./test/prove -night -dir $(NIGHT) $(ARGS)
 
 race: ## run all tests in their short form under the race detector
 	$(WITH_EMULATORS) go test -race -short $(or $(SHUFFLE),-shuffle=on) -timeout 30m $(PKG)
 
-bench: ## measure every store: grant and release, and renewals, at 1, 64 and 512 callers
-	$(WITH_EMULATORS) go test -run '^$$' -bench . -timeout 30m ./store/...
-
-compare: ## measure Regent beside etcd and spindle, and rewrite test/load/etcd/README.md (ARGS="-quick": only print)
+compare: ## measure Regent beside etcd, and rewrite test/load/etcd/README.md (ARGS="-quick": only print)
 	$(if $(findstring -quick,$(ARGS)),,$(WITH_EMULATORS) go run ./test/load/counts test/load/etcd/cost.md)
-	go run ./cmd/emulators -only spanner -- sh -c 'cd test/load/etcd && go run . $(ARGS)'
+	cd test/load/etcd && go run . $(ARGS)
 
 load: ## measure 10,000 waiters and 10,000 watchers (CROWD=10000), and 100,000 elections (ELECTIONS=100000)
 	$(WITH_EMULATORS) go test -v -timeout 90m -run 'ACrowd|AnInstanceThatStops|ManyElections' ./test -crowd $(CROWD) -elections $(ELECTIONS) -work 6m

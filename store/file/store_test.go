@@ -24,22 +24,6 @@ func TestTheJournalKeepsItsContract(t *testing.T) { storetest.RunJournal(t, back
 
 func TestTheProtocolHoldsOnFile(t *testing.T) { storetest.RunProtocol(t, backing) }
 
-func BenchmarkFile(b *testing.B) { storetest.Bench(b, backing) }
-
-// BenchmarkFileJournal also counts commits, each of which is one write and one sync.
-func BenchmarkFileJournal(b *testing.B) {
-	storetest.BenchJournal(b, func(t testing.TB) storetest.Backing {
-		sub, backing := t.(*testing.B), backing(t)
-		open := backing.Open
-		backing.Open = func(t testing.TB) service.Store {
-			s := open(t)
-			sub.Cleanup(func() { sub.ReportMetric(float64(s.(*handle).Sequence())/float64(sub.N), "commits/op") })
-			return s
-		}
-		return backing
-	})
-}
-
 // shared is a folder that several handles share, for only one of them can have it open.
 type shared struct {
 	path  string

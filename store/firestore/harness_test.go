@@ -30,10 +30,6 @@ func TestProtocolOverHTTP(t *testing.T) { storetest.RunProtocolOverHTTP(t, fresh
 
 func TestJournal(t *testing.T) { storetest.RunJournal(t, fresh) }
 
-func BenchmarkFirestore(b *testing.B) { storetest.Bench(b, fresh) }
-
-func BenchmarkFirestoreJournal(b *testing.B) { storetest.BenchJournal(b, fresh) }
-
 // fresh is a backing on the default database of an unused project of the emulator.
 func fresh(tb testing.TB) storetest.Backing {
 	tb.Helper()

@@ -20,10 +20,6 @@ func TestTheProtocolHoldsOnMemory(t *testing.T) { storetest.RunProtocol(t, backi
 
 func TestTheProtocolHoldsOnMemoryOverHTTP(t *testing.T) { storetest.RunProtocolOverHTTP(t, backing) }
 
-func BenchmarkMemory(b *testing.B) { storetest.Bench(b, backing) }
-
-func BenchmarkMemoryJournal(b *testing.B) { storetest.BenchJournal(b, backing) }
-
 func backing(testing.TB) storetest.Backing {
 	var ahead atomic.Int64
 	first := memory.New(memory.Config{

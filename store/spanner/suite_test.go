@@ -21,10 +21,6 @@ func TestProtocol(t *testing.T) { storetest.RunProtocol(t, harness) }
 
 func TestJournal(t *testing.T) { storetest.RunJournal(t, harness) }
 
-func BenchmarkSpanner(b *testing.B) { storetest.Bench(b, harness) }
-
-func BenchmarkSpannerJournal(b *testing.B) { storetest.BenchJournal(b, harness) }
-
 // harness gives each case a database of its own: the emulator runs one read-write transaction at a
 // time per database.
 func harness(tb testing.TB) storetest.Backing {

@@ -53,11 +53,9 @@
 // Not in the model: the store's guard (its one clock is right), renewals of several elections,
 // leases of different durations, and changes of the configuration.
 //
-// Ballots, preemption and quorums have a model of their own, Ballot, with one clock and the record
-// itself as the state.
-//
-// A hand-over has one, Succession, and leases that stand on others have one, Parents: both with one
-// clock, the record itself as the state, and a horizon.
+// A hand-over has a model of its own, Succession, with one clock, the record itself as the state,
+// and a horizon. Ballots, challenges and leases that stand on others are played at random in
+// package rule, on the same rules and with an observer of their own.
 //
 // # Why the search ends
 //

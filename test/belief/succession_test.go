@@ -24,16 +24,3 @@ func TestHandOverMakesNoSecondLeader(t *testing.T) {
 	}
 	t.Logf("all %d states, %d steps between them; a party believes in %d", r.States, r.Steps, r.Believing)
 }
-
-func TestNoChildOutlivesItsParent(t *testing.T) {
-	machine.LongOnly(t, "it searches for seconds")
-	t.Parallel()
-	r := belief.Parents{Lease: 2, Horizon: 4}.Search()
-	if r.Broken != "" {
-		t.Errorf("%s does not hold:\n%s", r.Broken, strings.Join(r.Trace, "\n"))
-	}
-	if r.Believing == 0 || r.States < 1000 {
-		t.Errorf("of %d states, a child is held in %d", r.States, r.Believing)
-	}
-	t.Logf("all %d states, %d steps between them; a child is held in %d", r.States, r.Steps, r.Believing)
-}

@@ -1,5 +1,5 @@
 // Package clients holds all clients of Regent to the same cases: the Go SDK, the Python package
-// with threads and with asyncio, the TypeScript package, regent run, agent.sh and agent.py.
+// with threads and with asyncio, the TypeScript package, regent run and agent.sh.
 //
 // Each client is led by a driver, which is started once for a case: drivers/go,
 // drivers/python/driver.py and drivers/typescript/driver.ts. A case tells the driver what to do,
@@ -113,7 +113,7 @@
 //
 // # Commands under a wrapper
 //
-// regent run, agent.sh and agent.py run "driver worker", a part of the Go driver, which writes
+// regent run and agent.sh run "driver worker", a part of the Go driver, which writes
 // "leading" and ticks that are valid for as long as it lives, reads stop and report from standard
 // input, and takes no other command. The test sends SIGTERM to the wrapper for cancel, and writes
 // "lost", "released" and "error" itself, from how the wrapper has ended.

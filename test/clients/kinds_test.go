@@ -60,17 +60,11 @@ var kinds = []kind{
 	{name: "`regent run`", command: regentRun, wrapper: &wrapper{lost: map[int]string{120: "LEASE_LOST", 121: clients.Deadline}, held: 3}, lacks: map[ability]string{
 		watches: ofACommand, callsToo: ofACommand, handsOver: ofACommand, cLibrary: ofGo,
 	}},
-	{name: "agent.sh", tools: []string{"bash", "curl", "setsid"}, command: agent("bash", "agent.sh"), wrapper: agents, lacks: map[ability]string{
-		watches: ofACommand, callsToo: ofACommand, handsOver: ofACommand, remaining: noTicket,
-		abandons: "a lease whose grant it did not wait for ends by itself", try: "it always waits in line", again: "it leads once", stopped: "nothing stops its command while the script itself is stopped: then only the token protects",
-	}},
-	{name: "agent.py", tools: []string{"python3"}, command: agent("python3", "agent.py"), wrapper: agents, lacks: map[ability]string{
+	{name: "agent.sh", tools: []string{"bash", "curl", "setsid"}, command: agent, wrapper: &wrapper{lost: map[int]string{4: ""}}, lacks: map[ability]string{
 		watches: ofACommand, callsToo: ofACommand, handsOver: ofACommand, remaining: noTicket,
 		abandons: "a lease whose grant it did not wait for ends by itself", try: "it always waits in line", again: "it leads once", stopped: "nothing stops its command while the script itself is stopped: then only the token protects",
 	}},
 }
-
-var agents = &wrapper{lost: map[int]string{4: ""}}
 
 func goDriver(s *scene, _ *clients.Options) *exec.Cmd {
 	return exec.Command(s.program(driver))
@@ -99,12 +93,10 @@ func regentRun(s *scene, o *clients.Options) *exec.Cmd {
 	return exec.Command(s.program(regent), append(args, "--", s.program(driver), "worker")...)
 }
 
-func agent(interpreter, file string) func(*scene, *clients.Options) *exec.Cmd {
-	return func(s *scene, _ *clients.Options) *exec.Cmd {
-		cmd := exec.Command(interpreter, s.file("../examples/"+file), string(s.election), "--", s.program(driver), "worker")
-		cmd.Env = []string{"REGENT_REPORT_FILE=" + filepath.Join(s.TempDir(), "report")}
-		return cmd
-	}
+func agent(s *scene, _ *clients.Options) *exec.Cmd {
+	cmd := exec.Command("bash", s.file("../examples/agent.sh"), string(s.election), "--", s.program(driver), "worker")
+	cmd.Env = []string{"REGENT_REPORT_FILE=" + filepath.Join(s.TempDir(), "report")}
+	return cmd
 }
 
 func (s *scene) program(build func() (string, error)) string {

@@ -39,8 +39,8 @@ const (
 // folder with the log and the image that show it, the seed and the plan. It is
 // errors.ErrUnsupported where processes cannot be traced.
 //
-// The program must call Main before. Run starts processes of the same program, as many at a time as
-// there are processors, and needs some ten megabytes in memory.
+// The program must call Main before: Run starts it as the writer, as many at a time as there are
+// processors. It needs some ten megabytes in memory.
 func Run(ctx context.Context, c Config) (Result, error) {
 	c.Images, c.Corrupted = cmp.Or(c.Images, imagesEach), cmp.Or(c.Corrupted, corruptedEach)
 	r := Result{Kinds: make(map[string]int)}
@@ -106,16 +106,20 @@ func (c Config) images(ctx context.Context, r *Result, dir string) error {
 	if err != nil {
 		return err
 	}
-	d := imageTask{Log: filepath.Join(dir, "recording.log"), Seed: c.Seed, Images: c.Images, Dir: dir}
-	if err := save(log, d.Log); err != nil {
-		return err
-	}
 	r.recorded(log)
-	if err := r.tried(ctx, d, &r.Images); err != nil {
+	seen, err := newRecording(log, nil, dir)
+	if err != nil {
 		return err
 	}
-	d.Images, d.Damaged = c.Corrupted, true
-	return r.tried(ctx, d, &r.Corrupted)
+	for _, part := range []struct {
+		plans []plan
+		count *int
+	}{{crashes(log, c.Seed, c.Images), &r.Images}, {damages(log, c.Seed, c.Corrupted), &r.Corrupted}} {
+		if err := r.tried(ctx, len(part.plans), func() check { return seen.checks(part.plans) }, part.count); err != nil {
+			return errors.Join(err, save(log, filepath.Join(dir, "recording.log")))
+		}
+	}
+	return nil
 }
 
 // recorded counts the snapshots.
@@ -127,9 +131,9 @@ func (r *Result) recorded(log []entry) {
 	}
 }
 
-// tried runs a task and counts what was found.
-func (r *Result) tried(ctx context.Context, t task, count *int) error {
-	found, err := checkAll(ctx, t)
+// tried checks images and counts what was found.
+func (r *Result) tried(ctx context.Context, images int, worker func() check, count *int) error {
+	found, err := checkAll(ctx, images, worker)
 	for kind, n := range found {
 		r.Kinds[kind] += n
 		*count += n

@@ -43,8 +43,8 @@ func skipUntraced(t *testing.T, err error) {
 	}
 }
 
-// recorded is a log, and where it is saved.
-func recorded(t *testing.T) ([]entry, string) {
+// recorded is a log.
+func recorded(t *testing.T) []entry {
 	t.Helper()
 	dir, err := folder()
 	if err != nil {
@@ -60,38 +60,45 @@ func recorded(t *testing.T) ([]entry, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return log, filepath.Join(dir, "recording.log")
+	return log
 }
 
 // checked is what 150 crashes of the log show.
-func checked(t *testing.T, log []entry, path string) error {
+func checked(t *testing.T, log []entry) error {
 	t.Helper()
-	if err := save(log, path); err != nil {
+	dir, err := folder()
+	if err != nil {
 		t.Fatal(err)
 	}
-	_, err := checkAll(t.Context(), imageTask{Log: path, Seed: *seed, Images: 150, Dir: filepath.Dir(path)})
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	r, err := newRecording(log, nil, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plans := crashes(log, *seed, 150)
+	_, err = checkAll(t.Context(), len(plans), func() check { return r.checks(plans) })
 	return err
 }
 
 func TestMissingSyncIsCaught(t *testing.T) {
-	log, path := recorded(t)
+	log := recorded(t)
 	for i := range log {
 		if log[i].Kind == synced {
 			log[i] = entry{Kind: used}
 		}
 	}
-	err := checked(t, log, path)
+	err := checked(t, log)
 	if err == nil || !strings.Contains(err.Error(), "cut") {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestAnswerBeforeSyncIsCaught(t *testing.T) {
-	log, path := recorded(t)
-	if err := checked(t, log, path); err != nil {
+	log := recorded(t)
+	if err := checked(t, log); err != nil {
 		t.Fatalf("the store itself: %v", err)
 	}
-	err := checked(t, early(t, log), path)
+	err := checked(t, early(t, log))
 	if err == nil || !strings.Contains(err.Error(), "after any of its commits") {
 		t.Errorf("got %v", err)
 	}

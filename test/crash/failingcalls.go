@@ -15,16 +15,12 @@ func (c Config) failingCalls(ctx context.Context, r *Result, dir string) error {
 	}
 	for _, round := range []struct {
 		trials []trial
-		clean  string
-	}{{t.creationTrials(), ""}, {t.laterTrials(), t.clean()}} {
-		if err := carryOut(ctx, round.trials, t.dir); err != nil {
-			return err
+		clean  *truth
+	}{{t.creationTrials(), nil}, {t.laterTrials(), t.clean}} {
+		end := func(run int) (kind, verdict string, err error) {
+			return round.trials[run].end(ctx, t.dir, run, c.Seed, round.clean)
 		}
-		e := endings{Dir: t.dir, Clean: round.clean, Seed: c.Seed, Runs: len(round.trials)}
-		for _, trial := range round.trials {
-			e.Whats = append(e.Whats, trial.what)
-		}
-		if err := r.tried(ctx, e, &r.Trials); err != nil {
+		if err := r.tried(ctx, len(round.trials), func() check { return end }, &r.Trials); err != nil {
 			return err
 		}
 	}
@@ -37,10 +33,9 @@ type failureRuns struct {
 	Config
 	dir           string
 	created, used []entry
+	clean         *truth // of the one on that file
 	script        script
 }
-
-func (t *failureRuns) clean() string { return filepath.Join(t.dir, "clean.log") }
 
 // prepare makes the two runs. There is one caller, so that every run does the same.
 func (t *failureRuns) prepare(ctx context.Context) (err error) {
@@ -54,7 +49,8 @@ func (t *failureRuns) prepare(ctx context.Context) (err error) {
 		return err
 	}
 	t.used = used[own:]
-	return save(used, t.clean())
+	t.clean, err = truthOf(used, nil)
+	return err
 }
 
 // creationTrials are trials of the creation, before anything is answered.

@@ -1,9 +1,8 @@
 package crash
 
 import (
-	"compress/flate"
-	"encoding/gob"
-	"errors"
+	"bytes"
+	"fmt"
 	"os"
 )
 
@@ -54,21 +53,16 @@ func (e entry) settledBy(file uint64) bool {
 	return e.File == file
 }
 
-// save writes a log, compressed: most of what a store writes are zeros.
+// save writes a log for a reader, a line for each entry: of data that are no line of text, only how
+// much there is.
 func save(log []entry, path string) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
+	var text bytes.Buffer
+	for i, e := range log {
+		fmt.Fprintf(&text, "%d (%d): %v %s %s, offset %d, size %d, %d bytes, failed %t", i, e.Began, e.Kind, e.On, e.To, e.Offset, e.Size, len(e.Data), e.Failed)
+		if e.Kind == said {
+			fmt.Fprintf(&text, ": %s", bytes.TrimSpace(e.Data))
+		}
+		text.WriteByte('\n')
 	}
-	w, _ := flate.NewWriter(f, flate.BestSpeed) // the level is valid
-	return errors.Join(gob.NewEncoder(w).Encode(log), w.Close(), f.Close())
-}
-
-func readLog(path string) (log []entry, err error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return log, gob.NewDecoder(flate.NewReader(f)).Decode(&log)
+	return os.WriteFile(path, text.Bytes(), 0o600)
 }

@@ -3,6 +3,7 @@ package crash
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -51,7 +52,11 @@ const starts = 3
 
 // runWriter runs the writer once.
 func runWriter(ctx context.Context, dir string, s script, f faults) ([]entry, error) {
-	program, args, err := self(partWriter, s)
+	text, err := json.Marshal(s)
+	if err != nil {
+		return nil, err
+	}
+	program, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
@@ -60,12 +65,12 @@ func runWriter(ctx context.Context, dir string, s script, f faults) ([]entry, er
 		return nil, err
 	}
 	defer stderr.Close()
-	log, err := trace(ctx, dir, stderr, f, program, args...)
+	log, err := trace(ctx, dir, stderr, f, program, partWriter, string(text))
 	if err != nil {
 		text, _ := os.ReadFile(stderr.Name())
-		return log, errors.Join(err, stderrOf(text))
+		err = fmt.Errorf("%w: %s", err, text[:min(len(text), 2000)])
 	}
-	return log, nil
+	return log, err
 }
 
 // join appends a log to another.

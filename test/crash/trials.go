@@ -2,16 +2,14 @@ package crash
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"syscall"
-
-	"regent/test/load"
 )
 
 // trial is a short run of the writer in which one call fails.
@@ -109,17 +107,69 @@ func holds(log []entry, path string) (made []entry, err error) {
 	return join(slices.DeleteFunc(slices.Clone(log), entry.touches), made), nil
 }
 
-// carryOut runs the trials, several at a time, and saves the log of the i-th as dir/i.log.
-func carryOut(ctx context.Context, all []trial, dir string) error {
-	return load.Each(len(all), runtime.GOMAXPROCS(0), func(i int) error {
-		own := filepath.Join(dir, strconv.Itoa(i))
-		defer os.RemoveAll(own)
-		log, _, err := all[i].try(ctx, own)
-		if err != nil {
-			return fmt.Errorf("%s: %w", all[i].what, err)
-		}
-		return save(log, logOf(dir, i))
-	})
+// maxEndings is how many power cuts are tried at the end of a run.
+const maxEndings = 12
+
+// end runs the trial with that number, and checks what it has left: as it is, and after power cuts.
+// It returns whether the store failed in the run, or went on.
+func (t trial) end(ctx context.Context, dir string, run int, seed uint64, clean *truth) (kind, verdict string, err error) {
+	own := filepath.Join(dir, strconv.Itoa(run))
+	log, _, err := t.try(ctx, own)
+	if err == nil {
+		verdict, err = endings(log, clean, own, rand.New(rand.NewPCG(seed, uint64(run))))
+	}
+	if err != nil {
+		return "", "", errors.Join(fmt.Errorf("%s: %s: %w", own, t.what, err), save(log, filepath.Join(own, "recording.log")))
+	}
+	return "fault", verdict, os.RemoveAll(own)
 }
 
-func logOf(dir string, i int) string { return filepath.Join(dir, strconv.Itoa(i)+".log") }
+// endings checks what a run has left.
+func endings(log []entry, clean *truth, dir string, random *rand.Rand) (verdict string, err error) {
+	r, err := newRecording(log, clean, dir)
+	if err != nil {
+		return "", err
+	}
+	failed, err := silentAfterFailure(log)
+	if err != nil {
+		return "", err
+	}
+	d := newDiskModel()
+	d.advance(log, len(log))
+	plans := []plan{{}, {Cut: &cut{Drop: 1<<63 - 1}}}
+	for _, c := range d.cuts(random) {
+		plans = append(plans, plan{Cut: &c})
+	}
+	for i, p := range plans[:min(len(plans), maxEndings)] {
+		p.At, p.Seen = len(log), len(log)
+		if _, err := r.try(d, p, "ending-"+strconv.Itoa(i), i%4 == 3); err != nil {
+			return "", err
+		}
+	}
+	if failed {
+		return "stopped", nil
+	}
+	return "went on", nil
+}
+
+// silentAfterFailure reports whether the store has failed. It is an error if it answered anything
+// after that: such an answer could be lost.
+func silentAfterFailure(log []entry) (failed bool, err error) {
+	var first line
+	for _, e := range log {
+		if e.Kind != said {
+			continue
+		}
+		l, err := decode(e.Data)
+		switch {
+		case err != nil:
+			return failed, err
+		case !l.Told:
+		case failed && !l.lost():
+			return failed, fmt.Errorf("call %s was answered after %s had failed: %s", l.ID, first.ID, first.Detail)
+		case !failed && l.lost():
+			failed, first = true, l
+		}
+	}
+	return failed, nil
+}

@@ -47,7 +47,7 @@ func TestACommandThatFailsForEachLeaderParksItsElection(t *testing.T) {
 	run(2, "regent", "run", "poison", "--", "sh", "-c", "exit 2")
 	run(0, "bash", "agent.sh", "poison", "--", "true")
 	run(3, "bash", "agent.sh", "poison", "--", "sh", "-c", "exit 3")
-	run(4, "python3", "agent.py", "poison", "--", "sh", "-c", "exit 4")
+	run(4, "bash", "agent.sh", "poison", "--", "sh", "-c", "exit 4")
 	if said := run(3, "regent", "run", "poison", "--no-wait", "--", "true"); !strings.Contains(said, "is parked: 3 terms have failed within 1h") {
 		t.Errorf("the next one hears: %s", said)
 	}
@@ -61,7 +61,7 @@ func TestACommandThatFailsForEachLeaderParksItsElection(t *testing.T) {
 		t.Errorf("it is explained so, to operators: %s", said)
 	}
 	run(0, "regent", "approve", "poison", "--token", "4", "--reason", "the input is mended")
-	run(0, "python3", "agent.py", "poison", "--", "true")
+	run(0, "bash", "agent.sh", "poison", "--", "true")
 	run(0, "regent", "run", "poison", "--", "true")
 	events, err := c.Events(t.Context(), leadership.EventsRequest{Election: "poison"})
 	if err != nil {
@@ -84,22 +84,21 @@ func TestACommandThatFailsForEachLeaderParksItsElection(t *testing.T) {
 
 // An agent that is told to end has been stopped, and has not failed.
 func TestAnAgentThatIsInterruptedHasNotFailed(t *testing.T) {
-	each(t, func(t *testing.T, p program) {
-		server := serve(t)
-		begun := filepath.Join(t.TempDir(), "begun")
-		cmd := exec.CommandContext(t.Context(), p.interpreter, p.file, "jobs", "--", "sh", "-c", `touch "$0"; exec sleep 600`, begun)
-		cmd.Env = append(cmd.Environ(), "REGENT_SERVER="+server)
-		agent := process.Start(t, cmd)
-		machine.Eventually(t, "the command has begun", func() bool { _, err := os.Stat(begun); return err == nil })
-		agent.Process.Signal(syscall.SIGTERM)
-		<-agent.Gone
-		c, err := client.New(client.Config{Server: server})
-		if err != nil {
-			t.Fatal(err)
-		}
-		events, err := c.Events(t.Context(), leadership.EventsRequest{Election: "jobs"})
-		if n := len(events); err != nil || n != 2 || events[1].ReadDetail().Outcome != leadership.OutcomeStopped {
-			t.Errorf("the history is %+v, %v", events, err)
-		}
-	})
+	t.Parallel()
+	server := serve(t)
+	begun := filepath.Join(t.TempDir(), "begun")
+	cmd := exec.CommandContext(t.Context(), "bash", file, "jobs", "--", "sh", "-c", `touch "$0"; exec sleep 600`, begun)
+	cmd.Env = append(cmd.Environ(), "REGENT_SERVER="+server)
+	agent := process.Start(t, cmd)
+	machine.Eventually(t, "the command has begun", func() bool { _, err := os.Stat(begun); return err == nil })
+	agent.Process.Signal(syscall.SIGTERM)
+	<-agent.Gone
+	c, err := client.New(client.Config{Server: server})
+	if err != nil {
+		t.Fatal(err)
+	}
+	events, err := c.Events(t.Context(), leadership.EventsRequest{Election: "jobs"})
+	if n := len(events); err != nil || n != 2 || events[1].ReadDetail().Outcome != leadership.OutcomeStopped {
+		t.Errorf("the history is %+v, %v", events, err)
+	}
 }

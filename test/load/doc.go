@@ -10,8 +10,8 @@
 //	test/many_test.go      what 100,000 elections cost beside 10,000 (make load)
 //	test/load/counts       what Regent asks of Firestore and Spanner, in RPCs, documents and rows
 //	test/load/allocations  what each call allocates, from the HTTP door to the local store
-//	test/load/etcd         Regent beside etcd, and beside spindle on Spanner, in a module of its
-//	                       own because they are heavy (make compare; it writes the README.md)
+//	test/load/etcd         Regent beside etcd, in a module of its own because that is heavy (make
+//	                       compare; it writes the README.md)
 //
 // A crowd runs in its own process so that its memory and processor time are not taken for those of
 // the servers. A test binary is its own crowd: TestMain calls Main first.

@@ -10,9 +10,9 @@
 //	lock, command   some of these for much longer                       (night set only)
 //
 // A quarter of the quick set (-share 4), as make prove asks for, takes about a quarter of an hour
-// and at most 4 GiB of memory. The night set (-night) goes on until its figures are reached; it may
-// be stopped at any time, and continues from there when it is started again. Its folder has a
-// report at all times, and what each violation has left behind. The exit code is 1 if a bug was
+// and at most 4 GiB of memory. The night set (-night) goes on until its figures are reached. It may
+// be stopped at any time: the folder has a report of what was done until then, and what each
+// violation has left behind. Another -seed searches elsewhere. The exit code is 1 if a bug was
 // found or less was searched than is wanted, and 2 for flags that make no sense.
 package main
 
@@ -67,7 +67,7 @@ type config struct {
 
 func parse(args []string) (c config, err error) {
 	flags := flag.NewFlagSet("prove", flag.ContinueOnError)
-	flags.BoolVar(&c.night, "night", false, "search for a night, and continue where an earlier one has stopped")
+	flags.BoolVar(&c.night, "night", false, "search for a night")
 	flags.StringVar(&c.dir, "dir", ".build/prove", "the folder of the report and of what was found")
 	only := flags.String("only", "", "the parts to do, separated by commas; all if empty")
 	flags.IntVar(&c.share, "share", 1, "do only one in so many steps of the quick set")

@@ -5,50 +5,49 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"regent/emulators/need"
+)
+
+// Limits that end a part without progress.
+const (
+	mostFindings = 20 // more of them tell nothing new
+	mostInVain   = 10 // steps in a row that prove nothing
 )
 
 // proof has all parts to do, and the progress of each.
 type proof struct {
 	config
-	began  time.Time
-	before time.Duration // what the night took in earlier processes
+	began time.Time
 
-	mu       sync.Mutex // guards the following, and the files
+	mu       sync.Mutex // guards progress, and the report
 	progress []*progress
-	state    state
 }
 
-// newProof chooses among all parts. A night goes on where an earlier one has stopped.
+// progress is a part under way. The mutex of the proof guards it.
+type progress struct {
+	part
+	wanted int64  // of the unit
+	goesOn bool   // after a finding
+	begun  uint64 // steps
+
+	underWay int // steps that have no verdict yet
+	figures  tally
+	findings []string
+	nothing  int    // steps that proved nothing
+	inVain   int    // of them, since one that did
+	leftOut  string // why this machine cannot do it
+	err      error  // of a step that could not be made
+}
+
+// newProof chooses among all parts.
 func newProof(c config, all []part) (*proof, error) {
-	p := &proof{config: c, began: time.Now(), state: state{Seed: c.seed, Parts: map[string]*done{}}}
-	chosen, err := c.choose(all)
-	if err != nil {
-		return nil, err
-	}
-	if err := os.MkdirAll(c.dir, 0o755); err != nil {
-		return nil, err
-	}
-	if c.night {
-		if err := p.resume(); err != nil {
-			return nil, err
-		}
-		p.before = p.state.Took
-	}
-	for _, part := range chosen {
-		p.progress = append(p.progress, &progress{
-			part: part, done: p.state.of(part.name), wanted: c.wanted(part), first: c.seed, goesOn: c.night || part.things > 0,
-			underWay: map[uint64]bool{},
-		})
-	}
-	return p, nil
-}
-
-// choose returns the requested parts of the set.
-func (c config) choose(all []part) (chosen []part, err error) {
+	p := &proof{config: c, began: time.Now()}
 	for _, name := range c.only {
 		at := slices.IndexFunc(all, func(part part) bool { return part.name == name })
 		switch {
@@ -60,10 +59,10 @@ func (c config) choose(all []part) (chosen []part, err error) {
 	}
 	for _, part := range all {
 		if c.wanted(part) > 0 && (len(c.only) == 0 || slices.Contains(c.only, part.name)) {
-			chosen = append(chosen, part)
+			p.progress = append(p.progress, &progress{part: part, wanted: c.wanted(part), goesOn: c.night || part.things > 0, figures: tally{}})
 		}
 	}
-	return chosen, nil
+	return p, os.MkdirAll(c.dir, 0o755)
 }
 
 // wanted is how much of a part is enough.
@@ -92,12 +91,10 @@ func (p *proof) run(ctx context.Context) error {
 		})
 	}
 	sides.Wait()
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	return errors.Join(p.failed(ctx), errors.Join(errs...), p.save())
 }
 
-// do makes steps until the figure is reached. Its error is for files that could not be written.
+// do makes steps until the figure is reached. Its error is for a report that could not be written.
 func (p *proof) do(ctx context.Context, c *progress) error {
 	errs := make([]error, p.workers(c.part))
 	var all sync.WaitGroup
@@ -108,7 +105,7 @@ func (p *proof) do(ctx context.Context, c *progress) error {
 				if !more {
 					return
 				}
-				t, err := c.step(ctx, c.seed(n))
+				t, err := c.step(ctx, n)
 				errs[w] = p.take(ctx, c, n, t, err)
 			}
 		})
@@ -128,31 +125,77 @@ func (p *proof) workers(part part) int {
 	return 3
 }
 
-func (p *proof) next(c *progress) (n uint64, more bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return c.next()
+// enough reports whether the wanted figure is reached.
+func (c *progress) enough() bool { return c.figures[c.unit] >= c.wanted }
+
+// over reports whether no more steps are to be made, enough or not.
+func (c *progress) over() bool {
+	found := len(c.findings)
+	return c.enough() || c.leftOut != "" || c.err != nil || found > 0 && !c.goesOn || found >= mostFindings || c.inVain >= mostInVain
 }
 
-func (p *proof) take(ctx context.Context, c *progress, n uint64, t tally, err error) error {
+// next begins the next step, if there is to be one, and returns its argument. There is none while
+// the steps under way may be enough: their workers ask again.
+func (p *proof) next(c *progress) (argument uint64, more bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if told := c.take(ctx, n, t, err); told != "" {
-		fmt.Println(told)
+	if c.over() || c.figures[c.unit]+c.each*int64(c.underWay) >= c.wanted || c.things > 0 && c.begun == uint64(c.things) {
+		return 0, false
 	}
+	c.begun++
+	c.underWay++
+	if c.things > 0 {
+		return c.begun, true
+	}
+	return p.seed + c.begun - 1, true
+}
+
+// take notes the result of a step. One that was cut off has none.
+func (p *proof) take(ctx context.Context, c *progress, argument uint64, t tally, err error) error {
+	p.mu.Lock()
+	c.underWay--
+	found, isFinding := errors.AsType[*finding](err)
+	switch {
+	case err == nil:
+		c.inVain = 0
+		c.figures.add(t)
+	case isFinding:
+		found.part = c.name
+		if c.things == 0 && found.seed == 0 {
+			found.seed = argument
+		}
+		c.findings = append(c.findings, found.Error())
+		c.figures.add(t)
+		fmt.Printf("FOUND in %v\n", found)
+	case ctx.Err() != nil:
+	case errors.Is(err, errNothing):
+		c.nothing++
+		c.inVain++
+		fmt.Printf("%s, seed %d: %v\n", c.name, argument, err)
+	case errors.Is(err, errors.ErrUnsupported) && !need.All():
+		c.leftOut = err.Error()
+	default:
+		c.err = errors.Join(c.err, fmt.Errorf("%s: %w", c.name, err))
+	}
+	p.mu.Unlock()
 	return p.save()
 }
 
-// failed returns the error of run. Call with the mutex held.
+// save writes the report.
+func (p *proof) save() error {
+	return os.WriteFile(filepath.Join(p.dir, "report.md"), []byte(p.report()), 0o644)
+}
+
+// failed returns the error of run.
 func (p *proof) failed(ctx context.Context) error {
 	var what []string
 	for _, c := range p.progress {
-		what = append(what, c.Findings...)
+		what = append(what, c.findings...)
 		switch {
 		case c.err != nil:
 			what = append(what, c.err.Error())
-		case ctx.Err() == nil && !c.enough() && c.leftOut == "" && len(c.Findings) == 0:
-			what = append(what, fmt.Sprintf("%s: %d %s, and %d are wanted", c.name, c.Figures[c.unit], c.unit, c.wanted))
+		case ctx.Err() == nil && !c.enough() && c.leftOut == "" && len(c.findings) == 0:
+			what = append(what, fmt.Sprintf("%s: %d %s, and %d are wanted", c.name, c.figures[c.unit], c.unit, c.wanted))
 		}
 	}
 	if ctx.Err() != nil && slices.ContainsFunc(p.progress, func(c *progress) bool { return !c.over() }) {

@@ -13,11 +13,6 @@ import (
 func (p *proof) report() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.table()
-}
-
-// table returns the report. Call with the mutex held.
-func (p *proof) table() string {
 	var b strings.Builder
 	set := "The quick set"
 	if p.night {
@@ -25,12 +20,12 @@ func (p *proof) table() string {
 	} else if p.share > 1 {
 		set = fmt.Sprintf("One in %d of the quick set, draw %d", p.share, p.draw)
 	}
-	fmt.Fprintf(&b, "%s, seeds from %d, in %v\n\n| part | looked at | found |\n|---|---|---|\n", set, p.state.Seed, p.state.Took.Round(time.Second))
+	fmt.Fprintf(&b, "%s, seeds from %d, in %v\n\n| part | looked at | found |\n|---|---|---|\n", set, p.seed, time.Since(p.began).Round(time.Second))
 	for _, c := range p.progress {
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", c.name, c.looked(), c.found())
 	}
 	for _, c := range p.progress {
-		for _, finding := range c.Findings {
+		for _, finding := range c.findings {
 			fmt.Fprintf(&b, "\n- %s\n", finding)
 		}
 	}
@@ -59,23 +54,23 @@ func (c *progress) looked() string {
 	if c.leftOut != "" {
 		return "not tried: " + c.leftOut
 	}
-	words := []string{fmt.Sprintf("%s of %s %s", grouped(c.Figures[c.unit]), grouped(c.wanted), c.unit)}
-	for _, name := range slices.Sorted(maps.Keys(c.Figures)) {
+	words := []string{fmt.Sprintf("%s of %s %s", grouped(c.figures[c.unit]), grouped(c.wanted), c.unit)}
+	for _, name := range slices.Sorted(maps.Keys(c.figures)) {
 		if name != c.unit {
-			words = append(words, grouped(c.Figures[name])+" "+name)
+			words = append(words, grouped(c.figures[name])+" "+name)
 		}
 	}
-	if c.Nothing > 0 {
-		words = append(words, fmt.Sprintf("%d steps that proved nothing", c.Nothing))
+	if c.nothing > 0 {
+		words = append(words, fmt.Sprintf("%d steps that proved nothing", c.nothing))
 	}
 	return strings.Join(words, ", ")
 }
 
 func (c *progress) found() string {
-	if len(c.Findings) == 0 {
+	if len(c.findings) == 0 {
 		return "nothing"
 	}
-	return fmt.Sprintf("**%d**", len(c.Findings))
+	return fmt.Sprintf("**%d**", len(c.findings))
 }
 
 // grouped is a number with spaces between its thousands.

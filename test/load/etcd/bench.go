@@ -16,21 +16,11 @@ type plan struct {
 	Warm, Long  time.Duration // of one entrant in one round: first not counted, then counted
 	Connections []int         // of a round, or elections that change their leaders at once
 	Handovers   int           // of all of them in a round, or some more
-	// with spindle
-	Leases         []time.Duration // that take-overs are measured with
-	TakeOvers      int             // of each lease in a round, each in processes of its own
-	TakeOverRounds int
 }
 
 var (
-	full = plan{
-		Mode: "full", Rounds: 5, Warm: 250 * time.Millisecond, Long: 2 * time.Second, Connections: []int{1, 64}, Handovers: 100,
-		Leases: []time.Duration{2 * time.Second, 5 * time.Second}, TakeOvers: 5, TakeOverRounds: 3,
-	}
-	quick = plan{
-		Mode: "quick", Rounds: 1, Warm: 100 * time.Millisecond, Long: 400 * time.Millisecond, Connections: []int{1, 64}, Handovers: 10,
-		Leases: []time.Duration{time.Second}, TakeOvers: 3, TakeOverRounds: 1,
-	}
+	full  = plan{Mode: "full", Rounds: 5, Warm: 250 * time.Millisecond, Long: 2 * time.Second, Connections: []int{1, 64}, Handovers: 100}
+	quick = plan{Mode: "quick", Rounds: 1, Warm: 100 * time.Millisecond, Long: 400 * time.Millisecond, Connections: []int{1, 64}, Handovers: 10}
 )
 
 // bench is a run.
@@ -60,15 +50,12 @@ func measure(ctx context.Context, p plan) (found Result, err error) {
 	if err := found.Facts.gather(ctx, b.dir); err != nil {
 		return found, err
 	}
-	if found.Contests, err = b.besideEtcd(ctx); err != nil {
-		return found, err
-	}
-	found.Spanner, err = b.besideSpindle(ctx, os.Getenv(emulatorVariable))
+	found.Contests, err = b.run(ctx)
 	found.Facts.Took = time.Since(begin)
 	return found, err
 }
 
-func (b *bench) besideEtcd(ctx context.Context) (all []Contest, err error) {
+func (b *bench) run(ctx context.Context) (all []Contest, err error) {
 	if b.etcd, err = startEtcd(ctx, filepath.Join(b.dir, "etcd")); err != nil {
 		return nil, err
 	}

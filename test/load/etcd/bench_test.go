@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"strings"
@@ -9,13 +8,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"regent/emulators/need"
 )
 
-// The test binary also is etcd, and the contenders for Regent.
+// The test binary also is etcd.
 func TestMain(m *testing.M) {
-	if is, err := child(context.Background()); is {
+	if is, err := child(); is {
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
@@ -25,28 +22,23 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Every contest runs once, with real servers and on a real emulator.
+// Every contest runs once, with real servers.
 func TestEveryContestRuns(t *testing.T) {
-	if os.Getenv(emulatorVariable) == "" {
-		need.Lacks(t, "the environment names no emulator of Spanner")
-	}
 	found, err := measure(t.Context(), plan{
 		Rounds: 1, Warm: 10 * time.Millisecond, Long: 60 * time.Millisecond, Connections: []int{1, 64}, Handovers: 1,
-		Leases: []time.Duration{2 * time.Second}, TakeOvers: 1, TakeOverRounds: 1,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, c := range append(found.Contests, found.Spanner.Contests...) {
-		once := i < len(found.Contests) // a take-over on Spanner may be tried again, which is counted
+	for _, c := range found.Contests {
 		for _, l := range c.Lines() {
-			if l.Count <= 0 || once && l.Errors > 0 || l.Rate.Median <= 0 || l.P50.Median <= 0 {
+			if l.Count <= 0 || l.Errors > 0 || l.Rate.Median <= 0 || l.P50.Median <= 0 {
 				t.Errorf("%s, %s, %s: %+v", c.Title, l.Row, l.Name, l)
 			}
 		}
 	}
-	if n, m := len(found.Contests), len(found.Spanner.Contests); n != 6 || m != 2 {
-		t.Errorf("%d contests were held with etcd and %d with spindle, want 6 and 2", n, m)
+	if n := len(found.Contests); n != 6 {
+		t.Errorf("%d contests were held, want 6", n)
 	}
 	report, err := found.report()
 	if err != nil {

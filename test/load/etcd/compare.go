@@ -6,33 +6,6 @@ import (
 	"strings"
 )
 
-// Comparison is a pair in a row.
-type Comparison struct {
-	Row                   string
-	RegentName, OtherName string
-	Measure               Measure
-	Regent, Other         Spread
-	Ratio                 Spread // of the rounds' ratios, Regent's by the other's
-}
-
-// Comparisons are all of the contest.
-func (c Contest) Comparisons() (all []Comparison) {
-	for _, p := range c.Pairs {
-		for _, r := range c.Rows {
-			all = append(all, c.compare(p, r))
-		}
-	}
-	return all
-}
-
-func (c Contest) compare(p Pair, r Row) Comparison {
-	ours, theirs := r.values(p.Regent, p.Measure), r.values(p.Other, p.Measure)
-	return Comparison{
-		Row: r.Name(c.Of), RegentName: c.Entrants[p.Regent].Name, OtherName: c.Entrants[p.Other].Name,
-		Measure: p.Measure, Regent: spreadOf(ours), Other: spreadOf(theirs), Ratio: spreadOf(ratios(ours, theirs)),
-	}
-}
-
 // Totals returns how many operations there were in all contests, and how many of them failed.
 func (r Result) Totals() (t struct {
 	Operations float64
@@ -64,7 +37,8 @@ type Line struct {
 	Errors        int
 	Failure       string
 	Rate          Spread
-	P50, P99, Max Spread
+	P50, P99      Spread
+	Max           float64
 	CPU, Load     float64 // µs for each
 }
 
@@ -81,13 +55,13 @@ func (c Contest) Lines() (all []Line) {
 func (r Row) line(c Contest, entrant int) Line {
 	l := Line{
 		Row: r.Name(c.Of), Name: c.Entrants[entrant].Name,
-		Rate: spreadOf(r.values(entrant, Rate)),
-		P50:  spreadOf(r.values(entrant, Median)), P99: spreadOf(r.values(entrant, Late)), Max: spreadOf(r.values(entrant, Last)),
+		Rate: spreadOf(r.values(entrant, Rate)), P50: spreadOf(r.values(entrant, Median)), P99: spreadOf(r.values(entrant, Late)),
 	}
 	var cpu, own float64
 	for _, s := range r.Samples[entrant] {
 		l.Count += s.Count
 		l.Errors += s.Errors
+		l.Max = max(l.Max, s.Max)
 		l.Failure = cmp.Or(l.Failure, s.Failure)
 		cpu, own = cpu+s.CPU, own+s.Load
 	}

@@ -44,7 +44,7 @@ func beside(name string, many, one float64) []Pair {
 // throughput is a contest of how often something can be done in a second. The last entrant is
 // Regent, all others are etcd.
 func (b *bench) throughput(title, about string, entrants []Entrant, pairs []Pair, ready ...prepare) *contest {
-	c := &contest{Contest: Contest{Title: title, About: about, Of: "connections", Kind: Rates, Other: "etcd", Entrants: entrants, Pairs: pairs}}
+	c := &contest{Contest: Contest{Title: title, About: about, Of: "connections", Kind: Rates, Entrants: entrants, Pairs: pairs}}
 	for i, p := range ready {
 		on := b.etcd.server
 		if i == len(ready)-1 {
@@ -65,6 +65,5 @@ func (b *bench) batch() *contest {
 	}, []Pair{
 		{2, 0, Rate, "leases in batches of 100 / etcd KeepAliveOnce", at64and1(10, 10)},
 		{2, 1, Late, "p99 of a batch of 100 / of 100 keep-alives in one stream", at64and1(1, 1)},
-		{2, 1, Rate, "", nil},
 	}, b.etcd.keepAlives, b.etcd.stream, b.regent.batches)
 }

@@ -1,5 +1,5 @@
-// Command etcd measures Regent beside etcd, and then beside spindle, on one machine, in alternating
-// rounds of one run, and writes what it found to README.md and results.json:
+// Command etcd measures Regent beside etcd on one machine, in alternating rounds of one run, and
+// writes what it found to README.md and results.json:
 //
 //	        +--------------------- load: this process ---------------------+
 //	        | a goroutine for each connection, the clients that agents use  |
@@ -9,9 +9,6 @@
 //	etcd, one member, from its packages            regent serve, on its local store
 //	               |                                                |
 //	               +------------- one disk, fsync on both ----------+
-//
-// Spindle is a library on Cloud Spanner. Beside it Regent is on Spanner, too: both use one
-// emulator, and every process that competes for a lock is one of its own, so that it can be killed.
 //
 // A contest is something that both do; its entrants are the ways to do it. In each round one
 // entrant after the other runs for the same time, so that other work of the machine meets all of

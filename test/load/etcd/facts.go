@@ -46,20 +46,14 @@ func (f *Facts) gather(ctx context.Context, dir string) (err error) {
 	}
 	f.Regent = revision(ctx)
 	if info, ok := debug.ReadBuildInfo(); ok {
-		f.Versions = versionsOf(info.Deps,
-			"go.etcd.io/etcd/server/v3", "go.etcd.io/etcd/client/v3", "go.etcd.io/raft/v3", "go.etcd.io/bbolt", "google.golang.org/grpc")
-	}
-	return nil
-}
-
-// versionsOf are the versions of some of the modules that a program consists of.
-func versionsOf(deps []*debug.Module, paths ...string) (all []Version) {
-	for _, path := range paths {
-		if i := slices.IndexFunc(deps, func(m *debug.Module) bool { return m.Path == path }); i >= 0 {
-			all = append(all, Version{path, deps[i].Version})
+		shown := []string{"go.etcd.io/etcd/server/v3", "go.etcd.io/etcd/client/v3", "go.etcd.io/raft/v3", "go.etcd.io/bbolt", "google.golang.org/grpc"}
+		for _, m := range info.Deps {
+			if slices.Contains(shown, m.Path) {
+				f.Versions = append(f.Versions, Version{m.Path, m.Version})
+			}
 		}
 	}
-	return all
+	return nil
 }
 
 // revision is the commit that is measured, as far as git can tell.

@@ -30,9 +30,6 @@ type Verdict struct {
 func (r Result) Goals() (all []Judged) {
 	for _, c := range r.Contests {
 		for _, p := range c.Pairs {
-			if p.Name == "" {
-				continue
-			}
 			line := Judged{Name: p.Name}
 			for _, g := range p.Goals {
 				line.Verdicts = append(line.Verdicts, c.judge(p, g))
@@ -45,7 +42,7 @@ func (r Result) Goals() (all []Judged) {
 
 func (c Contest) judge(p Pair, g Goal) Verdict {
 	row := c.Rows[slices.IndexFunc(c.Rows, func(r Row) bool { return r.Size == g.Size })]
-	v := Verdict{Where: row.Name(c.Of), Ratio: c.compare(p, row).Ratio}
+	v := Verdict{Where: row.Name(c.Of), Ratio: spreadOf(ratios(row.values(p.Regent, p.Measure), row.values(p.Other, p.Measure)))}
 	goal := strconv.FormatFloat(g.Ratio, 'g', -1, 64)
 	if p.Measure == Rate {
 		v.Goal, v.Met = "≥ "+goal, v.Ratio.Median >= g.Ratio

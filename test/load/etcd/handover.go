@@ -15,14 +15,14 @@ func (b *bench) handover() *contest {
 	}
 	return &contest{
 		Contest: Contest{
-			Title: "Take-over when the leader releases", Of: "elections", Kind: Delays, Other: "etcd",
+			Title: "Take-over when the leader releases", Of: "elections", Kind: Delays,
 			About: fmt.Sprintf("In each election one candidate leads and one waits, for at least %v; the leader releases, and they change places. A sample is from "+
 				"when the release was sent to when the waiting one learns that it leads. Each has a connection of its own.", leastWait),
 			Entrants: []Entrant{
 				{"etcd", "`Resign` and a waiting `Campaign`"},
 				{"Regent", "`:release` and a waiting `:acquire`"},
 			},
-			Pairs: []Pair{{1, 0, Median, "", nil}, {1, 0, Late, "p99 of take-over after a release", at64and1(1.5, 1.5)}},
+			Pairs: []Pair{{1, 0, Late, "p99 of take-over after a release", at64and1(1.5, 1.5)}},
 		},
 		races: []race{swaps(b.etcd.candidate), swaps(b.regent.candidate)},
 	}

@@ -22,20 +22,17 @@ func main() {
 	}
 }
 
-// child runs what this program was started for by itself: etcd, or a contender. It reports whether
-// it was.
-func child(ctx context.Context) (is bool, err error) {
-	if dir, is := os.LookupEnv(memberVariable); is {
-		return true, member(dir)
+// child is etcd, if this program was started by itself for that. It reports whether it was.
+func child() (is bool, err error) {
+	dir, is := os.LookupEnv(memberVariable)
+	if is {
+		err = member(dir)
 	}
-	if text, is := os.LookupEnv(campaignVariable); is {
-		return true, runCampaign(ctx, text)
-	}
-	return false, nil
+	return is, err
 }
 
 func run(ctx context.Context, args []string) error {
-	if is, err := child(ctx); is {
+	if is, err := child(); is {
 		return err
 	}
 	flags := flag.NewFlagSet("etcd", flag.ContinueOnError)

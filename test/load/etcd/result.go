@@ -3,13 +3,6 @@ package main
 // Result is everything that a run has found.
 type Result struct {
 	Facts    Facts
-	Contests []Contest // with etcd
-	Spanner  OnSpanner
-}
-
-// OnSpanner is the result beside spindle.
-type OnSpanner struct {
-	Versions []Version // of the modules in spindle
 	Contests []Contest
 }
 
@@ -19,7 +12,6 @@ type Contest struct {
 	About    string // the measurement, and how it is made
 	Of       string // what a row counts, such as "connections"
 	Kind     Kind
-	Other    string // the system beside Regent
 	Entrants []Entrant
 	Pairs    []Pair
 	Rows     []Row
@@ -32,7 +24,6 @@ type Kind string
 const (
 	Rates  Kind = "rates"  // how often something is done, and how long it takes
 	Delays Kind = "delays" // how long something takes that happens now and then
-	Few    Kind = "few"    // delays, of so few that their percentiles mean nothing
 )
 
 // Entrant is one way to do it.
@@ -66,7 +57,6 @@ const (
 	Rate   Measure = "per second"
 	Median Measure = "median, ms"
 	Late   Measure = "p99, ms"
-	Last   Measure = "longest, ms"
 )
 
 // of returns the measure of the sample.
@@ -76,20 +66,16 @@ func (m Measure) of(s Sample) float64 {
 		return s.Count / s.Seconds
 	case Median:
 		return s.P50
-	case Late:
-		return s.P99
-	case Last:
-		return s.Max
 	}
-	panic("no measure: " + m)
+	return s.P99
 }
 
 // Pair is a comparison of two entrants, by their index.
 type Pair struct {
 	Regent, Other int
 	Measure       Measure
-	Name          string `json:",omitempty"` // of its goals; "" if it has none
-	Goals         []Goal `json:",omitempty"`
+	Name          string // of its goals
+	Goals         []Goal
 }
 
 // Goal is what the ratio of a comparison, Regent's by the other's, should come to in the rows of

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"regent/cmd/regent/internal/apply"
 	"regent/leadership"
 	"regent/leadership/client"
 )
@@ -153,7 +154,7 @@ func (d *drill) matching(ctx context.Context, last leadership.Election) ([]leade
 		l, err := d.server.Get(ctx, d.of)
 		return []leadership.Lease{l}, err
 	}
-	all, err := list(ctx, d.server, begin)
+	all, err := apply.List(ctx, d.server, begin)
 	i := slices.IndexFunc(all, func(l leadership.Lease) bool { return l.Election > last })
 	if i < 0 {
 		return all, err

@@ -87,7 +87,7 @@ func (c *cli) orderMany(ctx context.Context, m many, names string, r leadership.
 		return err
 	}
 	patient := patientServer{server, c.timeout}
-	leases, err := list(ctx, patient, strings.TrimSuffix(names, "*"))
+	leases, err := apply.List(ctx, patient, strings.TrimSuffix(names, "*"))
 	if err != nil {
 		return err
 	}

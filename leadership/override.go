@@ -226,7 +226,6 @@ func (c Order) In(e Election) Order {
 // Name implements Command. Each kind of order is a verb of its own.
 func (c Order) Name() string { return string(c.Kind) }
 
-// Target implements Command.
 func (c Order) Target() Target { return Target{Election: c.Election, Reason: c.Reason} }
 
 // Record is the election whose record the order changes.
@@ -237,7 +236,6 @@ func (c Order) Record() Election {
 	return c.Election
 }
 
-// Validate implements Command.
 func (c Order) Validate() error {
 	if field, err := c.validate(); err != nil {
 		return Invalid(field, err)

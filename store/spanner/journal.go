@@ -261,11 +261,6 @@ ORDER BY l.cluster_id, l.kind LIMIT @limit`
 
 // Logs is one strong query.
 func (s *Store) Logs(ctx context.Context, after rule.LogID, limit int) ([]rule.LogID, error) {
-	ctx, done, err := s.begin(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer done()
 	statement := spanner.Statement{SQL: logsSQL, Params: map[string]any{
 		"election": string(after.Election), "kind": string(after.Kind), "limit": int64(max(limit, 0)),
 	}}

@@ -10,7 +10,6 @@ import (
 // Verdict is what a verifier says of a leader's work.
 type Verdict string
 
-// The verdicts.
 const (
 	VerdictBad  Verdict = "bad"
 	VerdictGood Verdict = "good"

@@ -11,7 +11,6 @@ import (
 	"regent/leadership/instance/pubsub"
 )
 
-// doctorSettings say what the doctor examines.
 type doctorSettings struct {
 	store    string // see store.Open
 	events   string // see pubsub.ParseTopic, or noEvents
@@ -106,7 +105,6 @@ func (x *doctorReport) examineProject(ctx context.Context, s doctorSettings, pro
 	x.addDifferences(s, env)
 }
 
-// add adds findings to the report.
 func (x *doctorReport) add(found ...cloud.Finding) {
 	for _, f := range found {
 		if f.Verdict == cloud.NotOK {

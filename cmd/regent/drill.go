@@ -32,7 +32,6 @@ With --output json each line is a document: {"election":…,"leader":…,"fencin
 SIGINT or SIGTERM ends the drill. The exit code is 0 if there was a drill, each leader stopped in time and each had a
 successor; else it is 1. Only the roles operator and admin may do this.`
 
-// drill ends terms on purpose.
 type drill struct {
 	*cli
 	server *client.Client
@@ -286,7 +285,6 @@ func (d *drill) follow(ctx context.Context, l leadership.Lease) (one drillDocume
 	return one, ctx.Err()
 }
 
-// show prints a drill.
 func (d *drill) show(one drillDocument) error {
 	if d.output == document {
 		return d.printDocument(one)

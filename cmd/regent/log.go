@@ -110,7 +110,6 @@ type serverLog struct {
 	failed minuteCounter // guarded by mu
 }
 
-// newServerLog returns a logger for http.Server.ErrorLog.
 func newServerLog(to *slog.Logger) *log.Logger { return log.New(&serverLog{log: to}, "", 0) }
 
 // Write implements io.Writer: p is one message.

@@ -56,7 +56,6 @@ func numberOrDash(n int64) string {
 	return fmt.Sprint(n)
 }
 
-// membersSummary says how a cluster stands.
 func membersSummary(m leadership.Members) []string {
 	leader := "no leader"
 	switch {
@@ -120,7 +119,6 @@ With --output json each line is a document: {"election":…,"leader":…,"fencin
 	return c.remote(cmd)
 }
 
-// joinedDocument is a line of join.
 type joinedDocument struct {
 	Election leadership.Election    `json:"election"`
 	Leader   leadership.CandidateID `json:"leader,omitzero"`

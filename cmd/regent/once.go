@@ -29,7 +29,6 @@ forgotten would be new again.
 Exit codes: those of 'regent run', and
   123  the effect is in doubt, or the command has ended and that could not be noted, or after SIGTERM or SIGINT`
 
-// inDoubtAction is what --if-in-doubt does.
 type inDoubtAction string
 
 const (

@@ -399,7 +399,6 @@ func (c *cli) whyElection(ctx context.Context, server *client.Client, e leadersh
 	return c.printLines(lines)
 }
 
-// standing says who leads.
 func standing(l leadership.Lease) string {
 	switch {
 	case l.State == leadership.Held && l.EndsBecause != "":

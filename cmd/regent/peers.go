@@ -66,7 +66,6 @@ type peerSettings struct {
 	files     map[string]string // with an ID token
 }
 
-// addTo adds the flags of peers.
 func (s *peerSettings) addTo(c *cli, cmd *cobra.Command) {
 	cmd.Flags().Var(named{&s.urls, "NAME=URL"}, "peer", "another service, whose leases candidates here may name; may be given several times, https:// unless it is on this machine")
 	cmd.Flags().Var(named{&s.audiences, "NAME=AUDIENCE"}, "peer-audience", "identify this service to that peer by an ID token for this audience from Google Cloud's metadata server")
@@ -108,7 +107,6 @@ func (s peerSettings) peers() (service.Peers, error) {
 	return all, nil
 }
 
-// peers implements service.Peers.
 type peers map[string]*client.Client
 
 // Check implements service.Peers. A peer that does not answer, or not this question, is a store

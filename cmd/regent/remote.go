@@ -28,7 +28,6 @@ func (c *cli) addRemote(cmd *cobra.Command) {
 	c.addBearer(cmd)
 }
 
-// format is that of the output.
 type format string
 
 const (

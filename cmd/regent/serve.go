@@ -104,7 +104,6 @@ SPANNER_EMULATOR_HOST is set, serve starts only with --dev, and then serves this
 	return cmd
 }
 
-// addTo adds the flags of serve.
 func (s *serviceSettings) addTo(c *cli, cmd *cobra.Command) {
 	cmd.Flags().Var(&value[string]{&s.listen, "", "HOST:PORT", parseText}, "listen", "where to serve (default "+defaultListen+")")
 	cmd.Flags().Var(&value[string]{&s.store, "", "STORE", parseText}, "store", "the store of the leases (default: a folder in the user's state folder)")

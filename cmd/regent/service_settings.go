@@ -134,7 +134,6 @@ func checkEndpoint(endpoint, events string) error {
 	return nil
 }
 
-// checkMetrics checks where metrics are served.
 func (s serviceSettings) checkMetrics() error {
 	if s.metricsListen == "" {
 		return nil

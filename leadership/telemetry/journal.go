@@ -8,7 +8,6 @@ import (
 	"regent/leadership/service"
 )
 
-// The calls of a journal.
 const (
 	journalAmend    storeOp = "amend"
 	journalLook     storeOp = "look"

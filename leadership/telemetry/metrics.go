@@ -214,7 +214,6 @@ func (m *Metrics) Latch(latched func() bool) error {
 // Reason says why a request was refused.
 type Reason string
 
-// The reasons.
 const (
 	Unauthenticated  Reason = "unauthenticated"
 	PermissionDenied Reason = "permission_denied"
@@ -341,7 +340,6 @@ type bus struct {
 	m *Metrics
 }
 
-// Run implements Bus.
 func (b *bus) Run(ctx context.Context, hear func(leadership.Event), live func(bool)) error {
 	return b.Bus.Run(ctx, func(e leadership.Event) {
 		b.m.elections.hear(e)

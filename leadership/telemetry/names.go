@@ -37,7 +37,6 @@ func (m Metric) Prometheus() string {
 // Kind says what the values of a metric mean.
 type Kind string
 
-// The kinds of metrics.
 const (
 	Counter   Kind = "counter"
 	Histogram Kind = "histogram"
@@ -51,7 +50,6 @@ type Label struct {
 	Values []string
 }
 
-// The names.
 const (
 	nameChanges      = "regent.leadership.changes"
 	nameTerm         = "regent.leadership.term.duration"

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"net/url"
@@ -28,13 +29,8 @@ func (s doctorSettings) countsApart() bool {
 
 // validate returns an error if a setting is invalid.
 func (s doctorSettings) validate() error {
-	if _, err := (serviceSettings{events: s.events, members: s.members}).withMembers(); err != nil {
-		return err
-	}
-	if err := checkEndpoint(s.endpoint, s.events); err != nil {
-		return err
-	}
-	if _, err := s.peers.peers(); err != nil {
+	topics := serviceSettings{events: s.events, members: s.members}
+	if err := cmp.Or(topics.resolveMembers(), checkEndpoint(s.endpoint, s.events), s.peers.check()); err != nil {
 		return err
 	}
 	here := !slices.ContainsFunc(s.services, func(service string) bool { return !isLocal(service) })

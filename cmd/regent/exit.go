@@ -44,11 +44,12 @@ func (c *cli) report(cmd *cobra.Command, err error) int {
 		}
 	}
 	code := exitCode(err)
-	if code == exitDone || nothingToSay(err) {
+	if status, ended := errors.AsType[exitStatus](err); code == exitDone || ended && status.error == nil { // the code alone is enough
 		return code
 	}
 	if c.wantsDocument(cmd) {
-		c.printProblem(err)
+		text, _ := wire.Marshal(c.problem(err))
+		c.err.Write(append(text, '\n')) // if standard error fails, only the exit code remains
 		return code
 	}
 	fmt.Fprintf(c.err, "regent: %s\n", c.sentence(err))
@@ -77,12 +78,6 @@ func exitCode(err error) int {
 		return exitUnreachable
 	}
 	return exitOther
-}
-
-// nothingToSay reports whether the exit code alone is enough.
-func nothingToSay(err error) bool {
-	var run exitStatus
-	return errors.As(err, &run) && run.error == nil
 }
 
 // stdoutClosed reports whether the reader of standard output closed it.
@@ -164,13 +159,6 @@ func (c *cli) advice(cmd *cobra.Command, err error) string {
 func (c *cli) wantsDocument(cmd *cobra.Command) bool {
 	f := cmd.Flags().Lookup("output")
 	return f != nil && (c.output == document || !f.Changed && c.env["REGENT_OUTPUT"] == string(document))
-}
-
-// printProblem writes err as the API's problem document, with everything a script may act on.
-func (c *cli) printProblem(err error) {
-	if text, err := wire.Marshal(c.problem(err)); err == nil {
-		c.err.Write(append(text, '\n')) // if standard error fails, only the exit code remains
-	}
 }
 
 // problem returns the server's problem document, or one for an error on this side.

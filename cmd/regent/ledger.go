@@ -301,11 +301,7 @@ func readJournal(ctx context.Context, server *client.Client, r leadership.Journa
 var entryHeader = []string{"INDEX", "AT", "TOKEN", "TYPE", "DATA"}
 
 func entryRow(e leadership.Entry) []string {
-	kind := "-"
-	if e.Type != "" {
-		kind = printable(e.Type)
-	}
-	return []string{fmt.Sprint(e.Index), formatTime(e.At), fmt.Sprint(e.Token), kind, printable(string(e.Data))}
+	return []string{fmt.Sprint(e.Index), formatTime(e.At), fmt.Sprint(e.Token), cmp.Or(printable(e.Type), "-"), printable(string(e.Data))}
 }
 
 func (c *cli) printEntries(entries []leadership.Entry) error {

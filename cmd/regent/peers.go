@@ -75,6 +75,11 @@ func (s *peerSettings) addTo(c *cli, cmd *cobra.Command) {
 	}
 }
 
+func (s peerSettings) check() error {
+	_, err := s.peers()
+	return err
+}
+
 // peers returns the peers of the settings for the service, or nil.
 func (s peerSettings) peers() (service.Peers, error) {
 	for flag, of := range map[string]map[string]string{"--peer-audience": s.audiences, "--peer-id-token-file": s.files} {

@@ -329,12 +329,7 @@ func stateOf(l leadership.Lease) string {
 	return string(l.State)
 }
 
-func orDash(id leadership.CandidateID) string {
-	if id == "" {
-		return "-"
-	}
-	return string(id)
-}
+func orDash(id leadership.CandidateID) string { return cmp.Or(string(id), "-") }
 
 // remaining rounds a remaining time down to milliseconds.
 func remaining(d time.Duration) string { return d.Truncate(time.Millisecond).String() }

@@ -9,7 +9,6 @@ import (
 // Kind names one of the emulators.
 type Kind string
 
-// The emulators.
 const (
 	KindFirestore Kind = "firestore"
 	KindSpanner   Kind = "spanner"

@@ -55,7 +55,6 @@ type Config struct {
 	StallTimeout time.Duration
 }
 
-// api is a Config at work.
 type api struct {
 	service instance.Service
 	log     *slog.Logger
@@ -100,7 +99,6 @@ func New(c Config) http.Handler {
 	return a.router
 }
 
-// handlers answer the verbs.
 type handlers map[wire.Verb]handler
 
 // handlers returns the handlers of all files.

@@ -63,7 +63,6 @@ type batch[T any] struct {
 	place    []int // of requests[i] among the entries
 }
 
-// newBatch reads the entries.
 func newBatch[W, T any](entries wire.Entries[W], read func(W) (T, error)) *batch[T] {
 	b := &batch[T]{size: len(entries), requests: make([]T, 0, len(entries)), place: make([]int, 0, len(entries))}
 	for i := range entries {

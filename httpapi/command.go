@@ -86,8 +86,5 @@ func (a *api) tick(w http.ResponseWriter, r *http.Request) error {
 	ctx, cancel := a.patience(w, r, instance.TickTime)
 	defer cancel()
 	done, err := a.service.Tick(ctx)
-	if err != nil {
-		return err
-	}
-	return ok(w, wire.Tick{Announced: done.Announced, Expired: done.Expired, Retired: done.Retired})
+	return ok(w, wire.Tick{Announced: done.Announced, Expired: done.Expired, Retired: done.Retired}, err)
 }

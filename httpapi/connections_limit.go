@@ -68,7 +68,6 @@ func groupMemory(root fs.FS) int64 {
 	return least
 }
 
-// machineMemory returns the machine's memory.
 func machineMemory(root fs.FS) int64 {
 	text, _ := fs.ReadFile(root, "proc/meminfo")
 	_, rest, _ := bytes.Cut(text, []byte("MemTotal:"))

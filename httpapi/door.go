@@ -59,13 +59,11 @@ type doorExchange struct {
 	exchange
 }
 
-// WriteHeader implements http.ResponseWriter.
 func (e *doorExchange) WriteHeader(status int) {
 	e.streaming = true
 	e.exchange.WriteHeader(status)
 }
 
-// Write implements http.ResponseWriter.
 func (e *doorExchange) Write(p []byte) (int, error) {
 	e.streaming = true
 	return e.exchange.Write(p)

@@ -145,7 +145,6 @@ type exchange struct {
 	causes    []error // of parts of a batch that failed through no fault of the caller
 }
 
-// WriteHeader implements http.ResponseWriter.
 func (e *exchange) WriteHeader(status int) {
 	e.status = status
 	e.ResponseWriter.WriteHeader(status)

@@ -44,7 +44,7 @@ func live(w http.ResponseWriter, r *http.Request) error {
 	if err := noQuery(r); err != nil {
 		return err
 	}
-	return ok(w, wire.Health{Status: wire.Healthy})
+	return ok(w, wire.Health{Status: wire.Healthy}, nil)
 }
 
 // readiness reports whether requests should be sent here.
@@ -53,15 +53,15 @@ func (a *api) readiness(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if a.ready == nil {
-		return ok(w, wire.Health{Status: wire.Healthy})
+		return ok(w, wire.Health{Status: wire.Healthy}, nil)
 	}
 	degraded, err := a.ready(r.Context())
 	var code leadership.Code
 	switch {
 	case err == nil && degraded != "":
-		return ok(w, wire.Health{Status: wire.Degraded, Detail: degraded})
+		return ok(w, wire.Health{Status: wire.Degraded, Detail: degraded}, nil)
 	case err == nil:
-		return ok(w, wire.Health{Status: wire.Healthy})
+		return ok(w, wire.Health{Status: wire.Healthy}, nil)
 	case errors.As(err, &code):
 		return err
 	}

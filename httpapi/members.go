@@ -43,10 +43,7 @@ func (a *api) leave(w http.ResponseWriter, r *http.Request) error {
 	if err := request.Validate(); err != nil {
 		return err
 	}
-	if err := a.service.Leave(r.Context(), request); err != nil {
-		return err
-	}
-	return ok(w, wire.Left{Election: request.Election})
+	return ok(w, wire.Left{Election: request.Election}, a.service.Leave(r.Context(), request))
 }
 
 func (a *api) awaitAcknowledgement(w http.ResponseWriter, r *http.Request) error {
@@ -61,8 +58,5 @@ func (a *api) awaitAcknowledgement(w http.ResponseWriter, r *http.Request) error
 	ctx, cancel := a.patience(w, r, request.Wait)
 	defer cancel()
 	acknowledgement, err := a.service.AwaitAcknowledgement(ctx, request)
-	if err != nil {
-		return err
-	}
-	return ok(w, acknowledgement)
+	return ok(w, acknowledgement, err)
 }

@@ -33,7 +33,6 @@ func query(r *http.Request, names ...string) (url.Values, error) {
 	return values, nil
 }
 
-// noQuery refuses every query parameter.
 func noQuery(r *http.Request) error {
 	_, err := query(r)
 	return err

@@ -117,10 +117,7 @@ func (a *api) list(w http.ResponseWriter, r *http.Request) error {
 		After:  leadership.Election(values.Get("pageToken")),
 		Limit:  limit,
 	})
-	if err != nil {
-		return err
-	}
-	return ok(w, wire.NewPage(page))
+	return ok(w, wire.NewPage(page), err)
 }
 
 // history reads a part of an election's history.
@@ -139,10 +136,7 @@ func (a *api) history(w http.ResponseWriter, r *http.Request) error {
 	}
 	request := leadership.EventsRequest{Election: election(r), After: leadership.Revision(after), Limit: limit}
 	events, err := a.service.Events(r.Context(), request)
-	if err != nil {
-		return err
-	}
-	return ok(w, wire.NewHistory(request.After, events))
+	return ok(w, wire.NewHistory(request.After, events), err)
 }
 
 func (a *api) explain(w http.ResponseWriter, r *http.Request) error {
@@ -151,10 +145,7 @@ func (a *api) explain(w http.ResponseWriter, r *http.Request) error {
 	}
 	candidate := strings.TrimSuffix(chi.URLParam(r, "candidate"), wire.Explain)
 	explanation, err := a.service.Explain(r.Context(), leadership.ExplainRequest{Election: election(r), CandidateID: leadership.CandidateID(candidate)})
-	if err != nil {
-		return err
-	}
-	return ok(w, wire.NewExplanation(explanation))
+	return ok(w, wire.NewExplanation(explanation), err)
 }
 
 // revision reads a parameter that is a revision; 0 if it is missing.

@@ -7,8 +7,11 @@ import (
 	"regent/leadership/wire"
 )
 
-// ok answers with v as JSON. An error means that nothing was written.
-func ok(w http.ResponseWriter, v any) error {
+// ok answers with v as JSON, or returns err. An error means that nothing was written.
+func ok(w http.ResponseWriter, v any, err error) error {
+	if err != nil {
+		return err
+	}
 	body, err := wire.Marshal(v)
 	return send(w, body, err)
 }

@@ -77,7 +77,7 @@ func look[R, W any](a *api, read func(instance.Service, context.Context, leaders
 		if err != nil {
 			return err
 		}
-		return ok(w, show(result))
+		return ok(w, show(result), nil)
 	}
 }
 
@@ -114,10 +114,7 @@ func write[B, Q, R any](a *api, most largest, read func(B, leadership.Election) 
 		ctx, cancel := a.patience(w, r, wait)
 		defer cancel()
 		result, err := do(a.service, ctx, request)
-		if err != nil {
-			return err
-		}
-		return ok(w, result)
+		return ok(w, result, err)
 	}
 }
 
@@ -135,10 +132,7 @@ func (a *api) journal(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	page, err := a.service.ReadJournal(r.Context(), request)
-	if err != nil {
-		return err
-	}
-	return ok(w, page)
+	return ok(w, page, err)
 }
 
 // journalRequest reads what a page and a stream of a journal have in common.

@@ -54,7 +54,6 @@ type QuorumPolicy struct {
 // Strategy says which of two candidates is the better one; see Rank.
 type Strategy string
 
-// The strategies.
 const (
 	StrategyFirstCome   Strategy = "firstCome" // which "" stands for
 	StrategyPriority    Strategy = "priority"
@@ -64,7 +63,6 @@ const (
 	StrategyRoundRobin  Strategy = "roundRobin"
 )
 
-// Strategies returns all strategies.
 func Strategies() []Strategy {
 	return []Strategy{StrategyFirstCome, StrategyPriority, StrategyCapability, StrategyLeastLoaded, StrategyRandom, StrategyRoundRobin}
 }

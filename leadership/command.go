@@ -70,10 +70,8 @@ type Release struct {
 	IfHeartbeat time.Time
 }
 
-// Name implements Command.
 func (Release) Name() string { return "release" }
 
-// Validate implements Command.
 func (c Release) Validate() error {
 	if err := c.LeaseRequest.Validate(); err != nil {
 		return err
@@ -103,8 +101,6 @@ type Withdraw struct {
 // Name implements Command. No API has it.
 func (Withdraw) Name() string { return "withdraw" }
 
-// Target implements Command.
 func (w Withdraw) Target() Target { return Target{Election: w.Election, Candidate: w.CandidateID} }
 
-// Validate implements Command.
 func (w Withdraw) Validate() error { return validateNames(w.Election, w.CandidateID) }

@@ -24,7 +24,6 @@ func (id EffectID) Validate() error { return validateID("an effect", string(id),
 // EffectState says how far an effect has come.
 type EffectState string
 
-// The states of an effect.
 const (
 	EffectNew     EffectState = "new"     // the answer to BeginEffect: the caller may cause it
 	EffectBegun   EffectState = "begun"   // the leader of the mark has begun it and not finished it

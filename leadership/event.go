@@ -9,7 +9,6 @@ import (
 // not know.
 type EventType string
 
-// The types of events.
 const (
 	EventAcquired   EventType = "acquired"   // LeaderID leads, with Token
 	EventUpdated    EventType = "updated"    // the leader changed its metadata or made its lease longer

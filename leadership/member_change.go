@@ -12,7 +12,6 @@ type MemberChange struct {
 // MemberChangeType is how a member has come or gone.
 type MemberChangeType string
 
-// The types of a MemberChange.
 const (
 	MemberJoined   MemberChangeType = "joined"
 	MemberLeft     MemberChangeType = "left"     // it said so, or has closed its stream

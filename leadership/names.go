@@ -201,7 +201,6 @@ func (h KeyHash) MarshalText() ([]byte, error) {
 	return base64.RawURLEncoding.AppendEncode(nil, h[:]), nil
 }
 
-// UnmarshalText implements encoding.TextUnmarshaler.
 func (h *KeyHash) UnmarshalText(text []byte) error {
 	raw, err := base64.RawURLEncoding.DecodeString(string(text))
 	if err != nil || len(raw) != len(h) {

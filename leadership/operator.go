@@ -32,13 +32,10 @@ func (c Configure) In(e Election) Configure {
 	return c
 }
 
-// Name implements Command.
 func (Configure) Name() string { return "configure" }
 
-// Target implements Command.
 func (c Configure) Target() Target { return Target{Election: c.Election} }
 
-// Validate implements Command.
 func (c Configure) Validate() error {
 	if err := c.Election.Validate(); err != nil {
 		return Invalid("election", err)
@@ -70,13 +67,10 @@ type Delete struct {
 	Force      bool     // even while it is held
 }
 
-// Name implements Command.
 func (Delete) Name() string { return "delete" }
 
-// Target implements Command.
 func (c Delete) Target() Target { return Target{Election: c.Election} }
 
-// Validate implements Command.
 func (c Delete) Validate() error {
 	return cmp.Or(refuseHalts(c.Election), validateCondition(c.IfRevision))
 }
@@ -104,11 +98,8 @@ type Unlock struct {
 	Actor       string // the principal that unlocks
 }
 
-// Name implements Command.
 func (Unlock) Name() string { return "unlock" }
 
-// Target implements Command.
 func (c Unlock) Target() Target { return Target{Election: c.Election, Reason: c.Reason} }
 
-// Validate implements Command.
 func (c Unlock) Validate() error { return fields(validateWord(c.Actor, c.Reason)) }

@@ -37,7 +37,6 @@ type OverrideID string
 // OverrideKind is what a standing order does.
 type OverrideKind string
 
-// The kinds of standing orders.
 const (
 	OverrideAssign   OverrideKind = "assign"   // only CandidateID is granted
 	OverridePause    OverrideKind = "pause"    // no candidate is granted
@@ -49,7 +48,6 @@ const (
 // PauseMode says what a pause does to the present leader.
 type PauseMode string
 
-// The modes of a pause.
 const (
 	PauseFreeze PauseMode = "freeze" // it goes on
 	PauseDrain  PauseMode = "drain"  // its term ends at the end already promised
@@ -121,7 +119,6 @@ func (o Overrides) Halting(e Election, now time.Time) []Override {
 // OrderKind names an operator's order.
 type OrderKind string
 
-// The orders.
 const (
 	OrderAssign  OrderKind = "assign"  // only one candidate is granted for a time
 	OrderEvict   OrderKind = "evict"   // the present term ends at the end already promised
@@ -212,7 +209,6 @@ func (c Order) fields() []orderField {
 	}
 }
 
-// Orders returns all kinds of orders.
 func Orders() []OrderKind {
 	return []OrderKind{OrderAssign, OrderEvict, OrderPause, OrderResume, OrderBan, OrderApprove, OrderLift, OrderHalt, OrderUnhalt}
 }
@@ -226,7 +222,6 @@ func (c Order) In(e Election) Order {
 // Name implements Command. Each kind of order is a verb of its own.
 func (c Order) Name() string { return string(c.Kind) }
 
-// Target implements Command.
 func (c Order) Target() Target { return Target{Election: c.Election, Reason: c.Reason} }
 
 // Record is the election whose record the order changes.
@@ -237,7 +232,6 @@ func (c Order) Record() Election {
 	return c.Election
 }
 
-// Validate implements Command.
 func (c Order) Validate() error {
 	if field, err := c.validate(); err != nil {
 		return Invalid(field, err)

@@ -56,7 +56,6 @@ type Decision struct {
 // ProposalVerdict is what a leader decides.
 type ProposalVerdict string
 
-// The verdicts on proposals.
 const (
 	ProposalAccepted ProposalVerdict = "accepted"
 	ProposalRejected ProposalVerdict = "rejected"

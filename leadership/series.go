@@ -52,7 +52,6 @@ func (p SeriesPolicy) validate() (field string, err error) {
 // Outcome is how a leader's work has ended, in the words of the leader.
 type Outcome string
 
-// The outcomes of a term.
 const (
 	OutcomeDone    Outcome = "done"    // the work is done
 	OutcomeFailed  Outcome = "failed"  // it cannot be done so: the term counts for SeriesPolicy.Failures

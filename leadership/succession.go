@@ -49,13 +49,10 @@ type HandOver struct {
 	Halts  Overrides     // of all elections, as far as the Instance that sets them knows
 }
 
-// Name implements Command.
 func (HandOver) Name() string { return "handOver" }
 
-// Target implements Command.
 func (c HandOver) Target() Target { return c.acting() }
 
-// Validate implements Command.
 func (c HandOver) Validate() error {
 	if err := c.LeaseRequest.Validate(); err != nil {
 		return err
@@ -81,7 +78,6 @@ func (c HandOver) Validate() error {
 // with ReasonIncarnation.
 type SayReady struct{ LeaseRequest }
 
-// Name implements Command.
 func (SayReady) Name() string { return "sayReady" }
 
 // SayServing notes that the leader has loaded what it needs, where Config.Promotion waits for that.
@@ -90,7 +86,6 @@ func (SayReady) Name() string { return "sayReady" }
 // Errors: LeaseLost.
 type SayServing struct{ LeaseRequest }
 
-// Name implements Command.
 func (SayServing) Name() string { return "sayServing" }
 
 // Yield says that the leader has stopped: from now on it must not act. The successor takes the
@@ -105,5 +100,4 @@ func (SayServing) Name() string { return "sayServing" }
 // ends the term within half a lease: yield again later, or release; LeaseLost.
 type Yield struct{ LeaseRequest }
 
-// Name implements Command.
 func (Yield) Name() string { return "yield" }

@@ -50,7 +50,6 @@ type ErrorRate struct {
 // OnTrip says what a trip does.
 type OnTrip string
 
-// The kinds of OnTrip.
 const (
 	TripStepDown OnTrip = "stepDown" // the term ends, and the candidate is banned for the cooldown
 	TripNotify   OnTrip = "notify"   // there is an event, once in a term

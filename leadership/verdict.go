@@ -10,7 +10,6 @@ import (
 // Verdict is what a verifier says of a leader's work.
 type Verdict string
 
-// The verdicts.
 const (
 	VerdictBad  Verdict = "bad"
 	VerdictGood Verdict = "good"
@@ -32,13 +31,10 @@ type Judge struct {
 	IfRevision Revision // as in Delete
 }
 
-// Name implements Command.
 func (Judge) Name() string { return "judge" }
 
-// Target implements Command.
 func (c Judge) Target() Target { return Target{Election: c.Election, Reason: c.Evidence} }
 
-// Validate implements Command.
 func (c Judge) Validate() error {
 	if err := c.Token.Validate(); err != nil {
 		return Invalid("fencingToken", err)
@@ -63,10 +59,8 @@ type StepDown struct {
 	For    time.Duration // how long the candidate is not granted: 1 s to 30 days; 0: not at all
 }
 
-// Name implements Command.
 func (StepDown) Name() string { return "stepDown" }
 
-// Validate implements Command.
 func (c StepDown) Validate() error {
 	if err := c.LeaseRequest.Validate(); err != nil {
 		return err
@@ -88,13 +82,10 @@ type RequestApproval struct {
 	NewEpoch bool
 }
 
-// Name implements Command.
 func (RequestApproval) Name() string { return "requestApproval" }
 
-// Target implements Command.
 func (c RequestApproval) Target() Target { return c.acting() }
 
-// Validate implements Command.
 func (c RequestApproval) Validate() error {
 	if err := c.LeaseRequest.Validate(); err != nil {
 		return err

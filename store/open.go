@@ -139,7 +139,6 @@ const (
 	inSpanner   kind = "spanner"
 )
 
-// target is what a spec names.
 type target struct {
 	kind     kind
 	path     string // of the local folder

@@ -20,7 +20,6 @@ import (
 // startLimit limits the start of an instance. Seconds are usual.
 const startLimit = 3 * time.Minute
 
-// dev is one run.
 type dev struct {
 	settings
 	began     time.Time
@@ -32,7 +31,6 @@ type dev struct {
 	out io.Writer
 }
 
-// say prints a line of progress.
 func (d *dev) say(format string, args ...any) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -25,7 +25,6 @@ type instance struct {
 	url     string // once it serves
 }
 
-// start starts the process.
 func (in *instance) start() error {
 	file, err := os.OpenFile(in.file+".log", os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {

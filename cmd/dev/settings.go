@@ -104,7 +104,6 @@ func (s settings) topics() (events, members string) {
 	return "projects/" + s.project + "/topics/regent", "projects/" + s.project + "/topics/regent-members"
 }
 
-// serveCommand runs an instance.
 func (s settings) serveCommand(listen string) []string {
 	events, members := s.topics()
 	return append([]string{s.regent, "serve", "--dev", "--listen", listen, "--store", s.spec(), "--events", events, "--members", members}, s.args...)

@@ -50,35 +50,35 @@ type accessSettings struct {
 
 // resolve fills in defaults and refuses settings that would let callers in by mistake. exposed says
 // that other machines can reach the service.
-func (s accessSettings) resolve(env map[string]string, exposed bool) (accessSettings, error) {
+func (s *accessSettings) resolve(env map[string]string, exposed bool) error {
 	s.auth = cmp.Or(s.auth, authNone)
 	switch s.auth {
 	case authNone:
-		return s, s.checkNone(exposed)
+		return s.checkNone(exposed)
 	case authPlatform:
 		if env["K_SERVICE"] == "" {
-			return s, usagef("--auth %s is for Cloud Run, which verifies callers before it forwards a call, and this is not Cloud Run (K_SERVICE is not set); give --auth %s", authPlatform, authOIDC)
+			return usagef("--auth %s is for Cloud Run, which verifies callers before it forwards a call, and this is not Cloud Run (K_SERVICE is not set); give --auth %s", authPlatform, authOIDC)
 		}
 		if len(s.issuers) > 0 {
-			return s, usagef("--auth-issuer is for --auth %s; on Cloud Run the issuer is Google", authOIDC)
+			return usagef("--auth-issuer is for --auth %s; on Cloud Run the issuer is Google", authOIDC)
 		}
 	case authOIDC:
 		if len(s.probe) > 0 {
-			return s, usagef("--auth-probe is for --auth %s; with --auth %s the service verifies callers itself", authPlatform, authOIDC)
+			return usagef("--auth-probe is for --auth %s; with --auth %s the service verifies callers itself", authPlatform, authOIDC)
 		}
 		if len(s.issuers) == 0 {
 			s.issuers = []string{defaultIssuer}
 		}
 	default:
-		return s, usagef("--auth %q is not %s, %s or %s", s.auth, authNone, authPlatform, authOIDC)
+		return usagef("--auth %q is not %s, %s or %s", s.auth, authNone, authPlatform, authOIDC)
 	}
 	if len(s.audiences) == 0 {
-		return s, usagef("--auth %s needs --auth-audience: the audience of valid credentials, such as the URL of this service", s.auth)
+		return usagef("--auth %s needs --auth-audience: the audience of valid credentials, such as the URL of this service", s.auth)
 	}
 	if s.file == "" {
-		return s, usagef("--auth %s needs --access FILE, which says who may do what: without it every call is refused", s.auth)
+		return usagef("--auth %s needs --access FILE, which says who may do what: without it every call is refused", s.auth)
 	}
-	return s, nil
+	return nil
 }
 
 func (s accessSettings) checkNone(exposed bool) error {

@@ -18,7 +18,6 @@ import (
 	"regent/leadership/wire"
 )
 
-// applySettings are the flags of apply.
 type applySettings struct {
 	files  []string
 	dryRun bool

@@ -2,8 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,45 +16,30 @@ const maxDeclared = 16 << 20
 // readFiles reads the files, and those in the folders, each once.
 func (c *cli) readFiles(names []string) (files []apply.File, err error) {
 	for _, name := range names {
-		if name == "-" {
-			text, err := readDeclared(c.in)
-			if err != nil {
-				return nil, usagef("standard input: %w", err)
-			}
-			files = append(files, apply.File{Name: "standard input", Text: text})
-			continue
-		}
-		found, err := declaring(name)
+		paths, err := declaring(name)
 		if err != nil {
 			return nil, usagef("-f: %w", err)
 		}
-		for _, path := range found {
-			f, err := os.Open(path)
+		for _, path := range paths {
+			text, err := c.readFile(path, maxDeclared)
+			if err == nil && len(text) > maxDeclared {
+				err = fmt.Errorf("%s is longer than %d MiB; declare the elections in several files", nameOfFile(path), maxDeclared>>20)
+			}
 			if err != nil {
 				return nil, usagef("-f: %w", err)
 			}
-			text, err := readDeclared(f)
-			f.Close() // it was read only
-			if err != nil {
-				return nil, usagef("-f: %s: %w", path, err)
-			}
-			files = append(files, apply.File{Name: path, Text: text})
+			files = append(files, apply.File{Name: nameOfFile(path), Text: text})
 		}
 	}
 	return files, nil
 }
 
-func readDeclared(r io.Reader) ([]byte, error) {
-	text, err := io.ReadAll(io.LimitReader(r, maxDeclared+1))
-	if err == nil && len(text) > maxDeclared {
-		err = fmt.Errorf("it is longer than %d MiB; declare the elections in several files", maxDeclared>>20)
-	}
-	return text, err
-}
-
 // declaring returns the file, or the files in the folder that have a name of YAML or JSON. Hidden
 // files are not among them: editors keep locks and copies there.
 func declaring(name string) ([]string, error) {
+	if name == "-" {
+		return []string{name}, nil
+	}
 	info, err := os.Stat(name)
 	if err != nil || !info.IsDir() {
 		return []string{name}, err
@@ -65,15 +48,14 @@ func declaring(name string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool {
-		return e.IsDir() || strings.HasPrefix(e.Name(), ".") || !slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(e.Name()))
-	})
-	if len(entries) == 0 {
-		return nil, fmt.Errorf("the folder %s has no *.yaml, *.yml or *.json file", name)
-	}
 	var found []string
 	for _, e := range entries {
-		found = append(found, filepath.Join(name, e.Name()))
+		if !e.IsDir() && !strings.HasPrefix(e.Name(), ".") && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(e.Name())) {
+			found = append(found, filepath.Join(name, e.Name()))
+		}
+	}
+	if len(found) == 0 {
+		return nil, fmt.Errorf("the folder %s has no *.yaml, *.yml or *.json file", name)
 	}
 	return found, nil
 }

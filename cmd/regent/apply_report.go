@@ -93,7 +93,7 @@ func (r *applyReport) print(s apply.Step, result applied, revision leadership.Re
 	r.counts[what]++
 	switch {
 	case r.output == document:
-		r.keep(printDocuments(r.cli, []outcome{o}, func(o outcome) outcome { return o }))
+		r.keep(r.printDocument(o))
 	case s.Action != apply.None:
 		r.keep(r.printOutcome(o, what))
 	}

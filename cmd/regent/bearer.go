@@ -23,8 +23,7 @@ func (c *cli) addBearer(cmd *cobra.Command) {
 	cmd.Flags().Var(&value[string]{&c.bearer.audience, "", "AUDIENCE", parseText}, "audience", "identify the caller by an ID token for this audience from Google Cloud's metadata server")
 	cmd.Flags().Var(&value[string]{&c.bearer.file, "", "FILE", parseText}, "id-token-file", "identify the caller by the ID token in this file, which is read for each request")
 	cmd.MarkFlagsMutuallyExclusive("audience", "id-token-file")
-	c.from(cmd, "audience", "REGENT_AUDIENCE")
-	c.from(cmd, "id-token-file", "REGENT_ID_TOKEN_FILE")
+	c.from(cmd, "audience", "id-token-file")
 }
 
 // credential returns the function for client.Config.Credential, or nil if no flag asks for one.

@@ -22,7 +22,6 @@ type crowd struct {
 // crowded is how long the service is degraded after a connection was closed.
 const crowded = time.Minute
 
-// displaced notes a closed connection.
 func (c *crowd) displaced() {
 	c.count(context.Background())
 	c.mu.Lock()

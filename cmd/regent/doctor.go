@@ -83,10 +83,7 @@ A check that fails names the entry of cmd/regent/TROUBLESHOOTING.md to read, and
 	cmd.Flags().Var(&value[string]{&s.auth, authPlatform, "HOW", parseText}, "auth", "how the services authenticate callers, as for serve")
 	c.complete(cmd, "auth", authPlatform, authOIDC)
 	c.require(cmd, "store", "REGENT_STORE")
-	c.from(cmd, "events", "REGENT_EVENTS")
-	c.from(cmd, "events-endpoint", "REGENT_EVENTS_ENDPOINT")
-	c.from(cmd, "members", "REGENT_MEMBERS")
-	c.from(cmd, "auth", "REGENT_AUTH")
+	c.from(cmd, "events", "events-endpoint", "members", "auth")
 	return cmd
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"net/url"
@@ -11,7 +12,6 @@ import (
 	"regent/leadership/instance/pubsub"
 )
 
-// doctorSettings say what the doctor examines.
 type doctorSettings struct {
 	store    string // see store.Open
 	events   string // see pubsub.ParseTopic, or noEvents
@@ -29,13 +29,8 @@ func (s doctorSettings) countsApart() bool {
 
 // validate returns an error if a setting is invalid.
 func (s doctorSettings) validate() error {
-	if _, err := (serviceSettings{events: s.events, members: s.members}).withMembers(); err != nil {
-		return err
-	}
-	if err := checkEndpoint(s.endpoint, s.events); err != nil {
-		return err
-	}
-	if _, err := s.peers.peers(); err != nil {
+	topics := serviceSettings{events: s.events, members: s.members}
+	if err := cmp.Or(topics.resolveMembers(), checkEndpoint(s.endpoint, s.events), s.peers.check()); err != nil {
 		return err
 	}
 	here := !slices.ContainsFunc(s.services, func(service string) bool { return !isLocal(service) })
@@ -106,7 +101,6 @@ func (x *doctorReport) examineProject(ctx context.Context, s doctorSettings, pro
 	x.addDifferences(s, env)
 }
 
-// add adds findings to the report.
 func (x *doctorReport) add(found ...cloud.Finding) {
 	for _, f := range found {
 		if f.Verdict == cloud.NotOK {

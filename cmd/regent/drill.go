@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"regent/cmd/regent/internal/apply"
 	"regent/leadership"
 	"regent/leadership/client"
 )
@@ -31,7 +32,6 @@ With --output json each line is a document: {"election":…,"leader":…,"fencin
 SIGINT or SIGTERM ends the drill. The exit code is 0 if there was a drill, each leader stopped in time and each had a
 successor; else it is 1. Only the roles operator and admin may do this.`
 
-// drill ends terms on purpose.
 type drill struct {
 	*cli
 	server *client.Client
@@ -153,7 +153,7 @@ func (d *drill) matching(ctx context.Context, last leadership.Election) ([]leade
 		l, err := d.server.Get(ctx, d.of)
 		return []leadership.Lease{l}, err
 	}
-	all, err := list(ctx, d.server, begin)
+	all, err := apply.List(ctx, d.server, begin)
 	i := slices.IndexFunc(all, func(l leadership.Lease) bool { return l.Election > last })
 	if i < 0 {
 		return all, err
@@ -285,7 +285,6 @@ func (d *drill) follow(ctx context.Context, l leadership.Lease) (one drillDocume
 	return one, ctx.Err()
 }
 
-// show prints a drill.
 func (d *drill) show(one drillDocument) error {
 	if d.output == document {
 		return d.printDocument(one)

@@ -44,11 +44,12 @@ func (c *cli) report(cmd *cobra.Command, err error) int {
 		}
 	}
 	code := exitCode(err)
-	if code == exitDone || nothingToSay(err) {
+	if status, ended := errors.AsType[exitStatus](err); code == exitDone || ended && status.error == nil { // the code alone is enough
 		return code
 	}
 	if c.wantsDocument(cmd) {
-		c.printProblem(err)
+		text, _ := wire.Marshal(c.problem(err))
+		c.err.Write(append(text, '\n')) // if standard error fails, only the exit code remains
 		return code
 	}
 	fmt.Fprintf(c.err, "regent: %s\n", c.sentence(err))
@@ -77,12 +78,6 @@ func exitCode(err error) int {
 		return exitUnreachable
 	}
 	return exitOther
-}
-
-// nothingToSay reports whether the exit code alone is enough.
-func nothingToSay(err error) bool {
-	var run exitStatus
-	return errors.As(err, &run) && run.error == nil
 }
 
 // stdoutClosed reports whether the reader of standard output closed it.
@@ -157,4 +152,32 @@ func (c *cli) advice(cmd *cobra.Command, err error) string {
 		return "Start a server with 'regent serve', or name another with --server or REGENT_SERVER."
 	}
 	return ""
+}
+
+// wantsDocument reports whether errors are printed as documents. A usage error may come before the
+// environment was read.
+func (c *cli) wantsDocument(cmd *cobra.Command) bool {
+	f := cmd.Flags().Lookup("output")
+	return f != nil && (c.output == document || !f.Changed && c.env["REGENT_OUTPUT"] == string(document))
+}
+
+// problem returns the server's problem document, or one for an error on this side.
+func (c *cli) problem(err error) wire.Problem {
+	var refusal *leadership.Error
+	if errors.As(err, &refusal) {
+		return wire.NewProblem(refusal)
+	}
+	return wire.NewProblem(&leadership.Error{Code: codeOf(err), Detail: c.sentence(err)})
+}
+
+func codeOf(err error) leadership.Code {
+	code := wire.Internal
+	switch {
+	case errors.As(err, new(usageError)):
+		return leadership.InvalidArgument
+	case errors.As(err, &code):
+	case errors.Is(err, context.DeadlineExceeded):
+		return leadership.StoreUnavailable
+	}
+	return code
 }

@@ -34,11 +34,11 @@ func (c *cli) key(k keyFlags) (*leadership.Key, error) {
 	case k.text != "" && k.file != "":
 		return nil, usagef("give --key or --key-file, not both")
 	case k.file != "":
-		b, err := c.readKeyFile(k.file)
+		b, err := c.readFile(k.file, keyFileLimit)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("--key-file: %w", err)
 		}
-		source, text = "--key-file "+k.file, b
+		source, text = "--key-file "+k.file, string(b)
 	case text == "":
 		source, text = "REGENT_KEY", c.env["REGENT_KEY"]
 		if text == "" {
@@ -64,19 +64,24 @@ func (c *cli) requireKey(k keyFlags) (leadership.Key, error) {
 	return *key, nil
 }
 
-func (c *cli) readKeyFile(path string) (string, error) {
+// nameOfFile is the path, or what - stands for.
+func nameOfFile(path string) string {
+	if path == "-" {
+		return "standard input"
+	}
+	return path
+}
+
+// readFile reads a file, or standard input for -, up to a byte more than the limit.
+func (c *cli) readFile(path string, limit int64) ([]byte, error) {
 	in := c.in
 	if path != "-" {
 		f, err := os.Open(path)
 		if err != nil {
-			return "", usagef("--key-file: %w", err)
+			return nil, usageError{err}
 		}
 		defer f.Close()
 		in = f
 	}
-	b, err := io.ReadAll(io.LimitReader(in, keyFileLimit))
-	if err != nil {
-		return "", fmt.Errorf("--key-file %s: %w", path, err)
-	}
-	return string(b), nil
+	return io.ReadAll(io.LimitReader(in, limit+1))
 }

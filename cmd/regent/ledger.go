@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"strings"
 	"unicode/utf8"
 
@@ -41,23 +40,14 @@ func (c *cli) keyBeside(file string, key keyFlags) (leadership.Key, error) {
 
 // readData reads UTF-8 text of at most the given number of bytes from a file or standard input.
 func (c *cli) readData(path string, most int) ([]byte, error) {
-	in, name := c.in, "standard input"
-	if path != "-" {
-		f, err := os.Open(path)
-		if err != nil {
-			return nil, usagef("--file: %w", err)
-		}
-		defer f.Close()
-		in, name = f, path
-	}
-	b, err := io.ReadAll(io.LimitReader(in, int64(most)+1))
+	b, err := c.readFile(path, int64(most))
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return nil, fmt.Errorf("--file: %w", err)
 	case len(b) > most:
-		return nil, usagef("%s has more than %d bytes; put the data elsewhere, and give --uri", name, most)
+		return nil, usagef("%s has more than %d bytes; put the data elsewhere, and give --uri", nameOfFile(path), most)
 	case !utf8.Valid(b):
-		return nil, usagef("%s is not in UTF-8; write other bytes as text, such as base64", name)
+		return nil, usagef("%s is not in UTF-8; write other bytes as text, such as base64", nameOfFile(path))
 	}
 	return b, nil
 }
@@ -164,13 +154,12 @@ func (c *cli) printCheckpoint(p leadership.Checkpoint) error {
 }
 
 func checkpointRows(p leadership.Checkpoint) [][]string {
-	rows := [][]string{{"election", string(p.Election)}, {"leader", string(p.LeaderID)}, {"fencing token", fmt.Sprint(p.Token)}, {"put", formatTime(p.At)}}
-	for _, optional := range [][]string{{"task", p.Task}, {"data", string(p.Data)}, {"uri", p.URI}, {"sha256", p.SHA256}} {
-		if optional[1] != "" {
-			rows = append(rows, []string{optional[0], printable(optional[1])})
-		}
-	}
-	return rows
+	f := facts{{"election", string(p.Election)}, {"leader", string(p.LeaderID)}, {"fencing token", fmt.Sprint(p.Token)}, {"put", formatTime(p.At)}}
+	f.add("task", printable(p.Task))
+	f.add("data", printable(string(p.Data)))
+	f.add("uri", printable(p.URI))
+	f.add("sha256", printable(p.SHA256))
+	return f
 }
 
 func (c *cli) journalCommand() *cobra.Command {
@@ -312,11 +301,7 @@ func readJournal(ctx context.Context, server *client.Client, r leadership.Journa
 var entryHeader = []string{"INDEX", "AT", "TOKEN", "TYPE", "DATA"}
 
 func entryRow(e leadership.Entry) []string {
-	kind := "-"
-	if e.Type != "" {
-		kind = printable(e.Type)
-	}
-	return []string{fmt.Sprint(e.Index), formatTime(e.At), fmt.Sprint(e.Token), kind, printable(string(e.Data))}
+	return []string{fmt.Sprint(e.Index), formatTime(e.At), fmt.Sprint(e.Token), cmp.Or(printable(e.Type), "-"), printable(string(e.Data))}
 }
 
 func (c *cli) printEntries(entries []leadership.Entry) error {
@@ -427,7 +412,7 @@ needs them gets the snapshot. A snapshot that does not reach as far as the prese
 	who.key.add(cmd)
 	c.addCandidate(cmd, &who.id, "the candidate's id", nil)
 	cmd.Flags().Var(&value[leadership.Token]{&r.Token, "", "N", parseToken}, "token", "the fencing token that came with the lease")
-	c.from(cmd, "token", "REGENT_TOKEN")
+	c.from(cmd, "token")
 	data.add(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		r.Election = leadership.Election(args[0])
@@ -463,9 +448,8 @@ needs them gets the snapshot. A snapshot that does not reach as far as the prese
 }
 
 func (c *cli) printSnapshot(s leadership.JournalSnapshot) error {
-	rows := [][]string{{"election", string(s.Election)}, {"up to", fmt.Sprint(s.UpTo)}, {"fencing token", fmt.Sprint(s.Token)}, {"put", formatTime(s.At)}}
-	if s.URI != "" {
-		return c.show(s, append(rows, []string{"uri", printable(s.URI)}))
-	}
-	return c.show(s, append(rows, []string{"data", printable(string(s.Data))}))
+	f := facts{{"election", string(s.Election)}, {"up to", fmt.Sprint(s.UpTo)}, {"fencing token", fmt.Sprint(s.Token)}, {"put", formatTime(s.At)}}
+	f.add("uri", printable(s.URI))
+	f.add("data", printable(string(s.Data)))
+	return c.show(s, f)
 }

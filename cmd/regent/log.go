@@ -1,9 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"io"
+	"log"
 	"log/slog"
 	"os"
+	"strings"
+	"sync"
+	"time"
 
 	"regent/leadership/telemetry"
 )
@@ -27,4 +32,108 @@ func isTerminal(w io.Writer) bool {
 	}
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// asyncWriter is a writer that never blocks. It buffers what its reader does not take and drops the
+// rest: a process that enforces a deadline must not wait for the reader of a log.
+type asyncWriter struct {
+	lines   chan []byte
+	drained chan struct{} // capacity 1: everything buffered before has been written
+}
+
+const (
+	asyncLines = 256
+	drainLimit = 200 * time.Millisecond
+)
+
+// newAsyncWriter returns an asyncWriter that writes to w until drain is called.
+func newAsyncWriter(w io.Writer) *asyncWriter {
+	s := &asyncWriter{lines: make(chan []byte, asyncLines), drained: make(chan struct{}, 1)}
+	go func() {
+		for line := range s.lines {
+			if line == nil {
+				s.drained <- struct{}{}
+				return
+			}
+			w.Write(line)
+		}
+	}()
+	return s
+}
+
+// Write buffers a line, or drops it if the buffer is full.
+func (s *asyncWriter) Write(line []byte) (int, error) {
+	select {
+	case s.lines <- bytes.Clone(line):
+	default:
+	}
+	return len(line), nil
+}
+
+// drain waits up to drainLimit until the buffered lines are written. Later lines are dropped.
+func (s *asyncWriter) drain() {
+	late := time.After(drainLimit)
+	select {
+	case s.lines <- nil:
+	case <-late:
+		return
+	}
+	select {
+	case <-s.drained:
+	case <-late:
+	}
+}
+
+// minuteCounter counts events that are logged together, once a minute at most.
+type minuteCounter struct {
+	logged   time.Time
+	unlogged int
+}
+
+// add counts one more. It returns 0, or, if a line is due now, for how many it stands.
+func (c *minuteCounter) add(now time.Time) (due int) {
+	c.unlogged++
+	if !c.logged.IsZero() && now.Sub(c.logged) < time.Minute {
+		return 0
+	}
+	due = c.unlogged
+	c.logged, c.unlogged = now, 0
+	return due
+}
+
+// serverLog takes the lines that net/http logs. A stranger can cause some of them by opening
+// connections: of these it logs one a minute, with a count.
+type serverLog struct {
+	log *slog.Logger
+
+	mu     sync.Mutex
+	failed minuteCounter // guarded by mu
+}
+
+func newServerLog(to *slog.Logger) *log.Logger { return log.New(&serverLog{log: to}, "", 0) }
+
+// Write implements io.Writer: p is one message.
+func (l *serverLog) Write(p []byte) (int, error) {
+	line := strings.TrimSuffix(string(p), "\n")
+	if !causedByCaller(line) {
+		l.log.Warn(line)
+		return len(p), nil
+	}
+	l.mu.Lock()
+	failed := l.failed.add(time.Now())
+	l.mu.Unlock()
+	if failed > 0 {
+		l.log.Warn("callers break off or garble connections", "failed", failed, "last", line)
+	}
+	return len(p), nil
+}
+
+// causedByCaller reports whether the caller's end of a connection caused the line of net/http.
+func causedByCaller(line string) bool {
+	for _, start := range []string{"http: TLS handshake error ", "http2: server", "timeout waiting for "} {
+		if strings.HasPrefix(line, start) {
+			return true
+		}
+	}
+	return false
 }

@@ -31,7 +31,6 @@ error. The exit code is 9 if it failed for some of them. Elections that come lat
 Seats of an election stand under its orders: an order but evict is given to the election. Seats whose election is not meant are
 skipped, and the exit code is that of a failure.`
 
-// add adds the flags.
 func (m *many) add(cmd *cobra.Command) {
 	cmd.Use = strings.Replace(cmd.Use, "ELECTION", "ELECTION|'PATTERN*' [--leader ID]", 1)
 	cmd.Long += manyHelp
@@ -87,7 +86,7 @@ func (c *cli) orderMany(ctx context.Context, m many, names string, r leadership.
 		return err
 	}
 	patient := patientServer{server, c.timeout}
-	leases, err := list(ctx, patient, strings.TrimSuffix(names, "*"))
+	leases, err := apply.List(ctx, patient, strings.TrimSuffix(names, "*"))
 	if err != nil {
 		return err
 	}

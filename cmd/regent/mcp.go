@@ -47,7 +47,7 @@ func (c *cli) mcpCommand() *cobra.Command {
 	c.addCandidate(cmd, &candidate, "the candidate's id, unless a call of lead says another one", c.newCandidate)
 	cmd.Flags().Var(&value[string]{&actor, "", "NAME", parseText}, "actor", "who gives orders, where the server does not verify its callers (default: the user of this machine)")
 	c.addRemote(cmd)
-	c.from(cmd, "actor", "REGENT_ACTOR")
+	c.from(cmd, "actor")
 	return cmd
 }
 
@@ -82,17 +82,8 @@ func (unclosed) Close() error { return nil }
 var skill string
 
 func (c *cli) skillCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "skill",
-		Short: "Print instructions for a language model that works with Regent",
-		Long: `Print a SKILL.md: what Regent is for and what not, the tools and the commands, and what to check before and after. Put it
+	return c.printing("skill", "Print instructions for a language model that works with Regent", `Print a SKILL.md: what Regent is for and what not, the tools and the commands, and what to check before and after. Put it
 where a program that runs a model looks for skills, such as
 
-  mkdir -p .claude/skills/regent && regent skill > .claude/skills/regent/SKILL.md`,
-		Args: noArguments,
-		RunE: func(*cobra.Command, []string) error {
-			_, err := io.WriteString(c.out, skill)
-			return err
-		},
-	}
+  mkdir -p .claude/skills/regent && regent skill > .claude/skills/regent/SKILL.md`, skill)
 }

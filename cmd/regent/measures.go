@@ -80,7 +80,6 @@ const (
 	flushTimeout = time.Second
 )
 
-// run serves Prometheus until ctx ends.
 func (m *measures) run(ctx context.Context) {
 	if m.listener == nil {
 		return
@@ -92,7 +91,6 @@ func (m *measures) run(ctx context.Context) {
 	}
 }
 
-// close sends the last measurements.
 func (m *measures) close() {
 	if m.listener != nil {
 		m.listener.Close()

@@ -14,10 +14,7 @@ import (
 )
 
 func (c *cli) membersCommand() *cobra.Command {
-	return c.remote(&cobra.Command{
-		Use:   "members ELECTION",
-		Short: "Show an election as a cluster: who takes part, and which leader each follows",
-		Long: `Show the members of an election: its leader, the candidates and witnesses that wait, and those that have joined. TERM is the
+	return reading(c, "members", "Show an election as a cluster: who takes part, and which leader each follows", `Show the members of an election: its leader, the candidates and witnesses that wait, and those that have joined. TERM is the
 fencing token that a member follows, as far as it has said; HEARD, how long ago it was last heard of; POSITION, its place in
 the line of its instance. A member that is not heard of any more vanishes. Of an election with seats the members of each seat
 are shown, too, and SEAT is its number.
@@ -28,11 +25,7 @@ The last lines say how the cluster stands:
   noLeader  no candidate leads, at no seat
   noQuorum  fewer members of the electorate are present than the policy needs: none is granted the lease
   participation   the part of the electorate that is present; without an electorate, of the members that follow the leader
-  incomplete      only the members at the instance that was asked are shown: its server has no topic for the others`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return answer(cmd.Context(), c, leadership.Election(args[0]), (*client.Client).Members, c.printMembers)
-		},
-	})
+  incomplete      only the members at the instance that was asked are shown: its server has no topic for the others`, (*client.Client).Members, c.printMembers)
 }
 
 func (c *cli) printMembers(m leadership.Members) error {
@@ -63,7 +56,6 @@ func numberOrDash(n int64) string {
 	return fmt.Sprint(n)
 }
 
-// membersSummary says how a cluster stands.
 func membersSummary(m leadership.Members) []string {
 	leader := "no leader"
 	switch {
@@ -127,7 +119,6 @@ With --output json each line is a document: {"election":…,"leader":…,"fencin
 	return c.remote(cmd)
 }
 
-// joinedDocument is a line of join.
 type joinedDocument struct {
 	Election leadership.Election    `json:"election"`
 	Leader   leadership.CandidateID `json:"leader,omitzero"`
@@ -137,7 +128,7 @@ type joinedDocument struct {
 // join is a member until a signal comes, or an error that stays. It fails if it has not joined
 // within --timeout at the start; the election may be created meanwhile.
 func (c *cli) join(ctx context.Context, e leadership.Election, config client.MemberConfig) error {
-	server, err := c.connectWith(client.Config{Log: newLogTo(c.err, isTerminal(c.err), "")})
+	server, err := c.connectWith(client.Config{Log: newLog(c.err)})
 	if err != nil {
 		return err
 	}

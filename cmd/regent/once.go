@@ -29,7 +29,6 @@ forgotten would be new again.
 Exit codes: those of 'regent run', and
   123  the effect is in doubt, or the command has ended and that could not be noted, or after SIGTERM or SIGINT`
 
-// inDoubtAction is what --if-in-doubt does.
 type inDoubtAction string
 
 const (
@@ -107,20 +106,13 @@ func (r *runner) finish(lease *client.Lease, stopped bool) error {
 }
 
 func (c *cli) effectsCommand() *cobra.Command {
-	return c.remote(&cobra.Command{
-		Use:   "effects ELECTION",
-		Short: "Show what the leaders of an election have done once",
-		Long: `Show the effects that leaders of an election have noted, with 'regent once' or the SDK: those that were changed last at the
+	return reading(c, "effects", "Show what the leaders of an election have done once", `Show the effects that leaders of an election have noted, with 'regent once' or the SDK: those that were changed last at the
 end. BY is the leader that has begun it or, if it is done, finished it. A state of begun is of the present leader; inDoubt, of
-an earlier one that was not seen to finish it.`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return answer(cmd.Context(), c, leadership.Election(args[0]), (*client.Client).Effects, func(all leadership.Effects) error {
-				rows := [][]string{{"EFFECT", "STATE", "AT", "BY", "TOKEN", "RESULT"}}
-				for _, e := range all.Effects {
-					rows = append(rows, []string{string(e.ID), string(e.State), formatTime(e.At), string(e.LeaderID), fmt.Sprint(e.Token), printable(string(e.Result))})
-				}
-				return c.show(all, rows)
-			})
-		},
+an earlier one that was not seen to finish it.`, (*client.Client).Effects, func(all leadership.Effects) error {
+		rows := [][]string{{"EFFECT", "STATE", "AT", "BY", "TOKEN", "RESULT"}}
+		for _, e := range all.Effects {
+			rows = append(rows, []string{string(e.ID), string(e.State), formatTime(e.At), string(e.LeaderID), fmt.Sprint(e.Token), printable(string(e.Result))})
+		}
+		return c.show(all, rows)
 	})
 }

@@ -65,9 +65,9 @@ What limits a term: maxTerm, approval, stuckAfter, budget, errorRate, onTrip, co
 			wanted.Election = leadership.Election(args[0])
 			takePolicy(&wanted.Config, policy)
 			kept := slices.DeleteFunc(slices.Clone(settings), func(s setting) bool { return cmd.Flags().Changed(s.flag) })
-			return c.askLease(cmd.Context(), func(ctx context.Context, server *client.Client) (leadership.Lease, error) {
+			return answer(cmd.Context(), c, wanted, func(server *client.Client, ctx context.Context, wanted leadership.Configure) (leadership.Lease, error) {
 				return configure(ctx, server, wanted, kept)
-			})
+			}, c.printLease)
 		},
 	}
 	cmd.Flags().Var(&value[time.Duration]{&wanted.Config.LeaseDuration, "", "DURATION", within(leadership.LeaseBounds)}, "lease", "how long a lease lasts unless its candidate asks for another duration, "+leadership.LeaseBounds.String()+" (default for a new election: 30s)")

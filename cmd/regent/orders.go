@@ -243,7 +243,7 @@ func (c *cli) addReason(cmd *cobra.Command, flag, help string, reason, actor *st
 func (c *cli) offerReason(cmd *cobra.Command, flag, help string, reason, actor *string) {
 	cmd.Flags().Var(&value[string]{reason, *reason, "TEXT", parseText}, flag, help+": one line of at most 256 bytes")
 	cmd.Flags().Var(&value[string]{actor, "", "NAME", parseText}, "actor", "who gives it, where the server does not verify its callers (default: the user of this machine)")
-	c.from(cmd, "actor", "REGENT_ACTOR")
+	c.from(cmd, "actor")
 }
 
 // actor is who a command says it acts for. A server that verifies its callers knows better.
@@ -258,13 +258,7 @@ func (c *cli) actor(named string) string {
 }
 
 func (c *cli) overridesCommand() *cobra.Command {
-	return c.remote(&cobra.Command{
-		Use:   "overrides ELECTION",
-		Short: "Show the standing orders of an election",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return answer(cmd.Context(), c, leadership.Election(args[0]), (*client.Client).Overrides, c.printOverrides)
-		},
-	})
+	return reading(c, "overrides", "Show the standing orders of an election", "", (*client.Client).Overrides, c.printOverrides)
 }
 
 func (c *cli) printOverrides(all []leadership.Override) error {
@@ -405,7 +399,6 @@ func (c *cli) whyElection(ctx context.Context, server *client.Client, e leadersh
 	return c.printLines(lines)
 }
 
-// standing says who leads.
 func standing(l leadership.Lease) string {
 	switch {
 	case l.State == leadership.Held && l.EndsBecause != "":
@@ -429,8 +422,8 @@ func successionLines(l leadership.Lease) (lines []string) {
 	if l.NotServing {
 		lines = append(lines, "It has not said yet that it serves, so it must not write.")
 	}
-	if l.Parent.Election != "" {
-		lines = append(lines, fmt.Sprintf("Its lease stands on that of %s, and ends with it at the latest.", viaText(l.Parent)))
+	if via := viaText(l.Parent); via != "" {
+		lines = append(lines, fmt.Sprintf("Its lease stands on that of %s, and ends with it at the latest.", via))
 	}
 	if s := l.Succession; s.To != "" {
 		lines = append(lines, fmt.Sprintf("It hands over %s; its term ends in %s, whether or not the successor has come.", successionText(l), remaining(s.Left)))

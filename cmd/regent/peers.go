@@ -66,14 +66,18 @@ type peerSettings struct {
 	files     map[string]string // with an ID token
 }
 
-// addTo adds the flags of peers.
 func (s *peerSettings) addTo(c *cli, cmd *cobra.Command) {
 	cmd.Flags().Var(named{&s.urls, "NAME=URL"}, "peer", "another service, whose leases candidates here may name; may be given several times, https:// unless it is on this machine")
 	cmd.Flags().Var(named{&s.audiences, "NAME=AUDIENCE"}, "peer-audience", "identify this service to that peer by an ID token for this audience from Google Cloud's metadata server")
 	cmd.Flags().Var(named{&s.files, "NAME=FILE"}, "peer-id-token-file", "identify this service to that peer by the ID token in this file, which is read for each request")
-	c.from(cmd, "peer", "REGENT_PEERS")
-	c.from(cmd, "peer-audience", "REGENT_PEER_AUDIENCES")
-	c.from(cmd, "peer-id-token-file", "REGENT_PEER_ID_TOKEN_FILES")
+	for _, flag := range []string{"peer", "peer-audience", "peer-id-token-file"} {
+		c.source(cmd, source{flag: flag, variable: variableOf(flag) + "S"})
+	}
+}
+
+func (s peerSettings) check() error {
+	_, err := s.peers()
+	return err
 }
 
 // peers returns the peers of the settings for the service, or nil.
@@ -108,7 +112,6 @@ func (s peerSettings) peers() (service.Peers, error) {
 	return all, nil
 }
 
-// peers implements service.Peers.
 type peers map[string]*client.Client
 
 // Check implements service.Peers. A peer that does not answer, or not this question, is a store

@@ -56,6 +56,23 @@ func printDocuments[T, W any](c *cli, items []T, toWire func(T) W) error {
 	return nil
 }
 
+// facts are the rows of a table with a name and a value each.
+type facts [][]string
+
+// add adds a row, unless the value is "".
+func (f *facts) add(name, value string) {
+	if value != "" {
+		*f = append(*f, []string{name, value})
+	}
+}
+
+// addPositive adds a duration, unless it is 0.
+func (f *facts) addPositive(name string, d time.Duration) {
+	if d > 0 {
+		f.add(name, remaining(d))
+	}
+}
+
 func (c *cli) printTable(rows [][]string) error {
 	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
 	for _, row := range rows {
@@ -91,22 +108,21 @@ func (c *cli) warnUnsigned(l leadership.Lease) {
 
 func (c *cli) printGranted(g leadership.Grant, withKey bool) error {
 	w := wire.NewGrant(g)
-	rows := leaseRows(g.Lease)
-	if g.Inherited != nil {
-		rows = append(rows, inheritedRows(*g.Inherited)...)
-	}
-	if n := len(g.InDoubt); n > 0 {
-		rows = append(rows, []string{"effects in doubt", fmt.Sprint(n)})
-	}
-	if n := len(g.Proposals); n > 0 {
-		rows = append(rows, []string{"open proposals", fmt.Sprint(n)})
-	}
-	if withKey {
-		rows = append(rows, []string{"key", w.Key})
-	} else {
+	if !withKey {
 		w.Key = ""
 	}
-	return c.show(w, rows)
+	f := facts(leaseRows(g.Lease))
+	if g.Inherited != nil {
+		f = append(f, inheritedRows(*g.Inherited)...)
+	}
+	if n := len(g.InDoubt); n > 0 {
+		f.add("effects in doubt", fmt.Sprint(n))
+	}
+	if n := len(g.Proposals); n > 0 {
+		f.add("open proposals", fmt.Sprint(n))
+	}
+	f.add("key", w.Key)
+	return c.show(w, f)
 }
 
 func inheritedRows(i leadership.Inheritance) (rows [][]string) {
@@ -127,81 +143,61 @@ func (c *cli) printLease(l leadership.Lease) error {
 }
 
 func leaseRows(l leadership.Lease) [][]string {
-	var rows [][]string
-	row := func(name, value string) { rows = append(rows, []string{name, value}) }
-	row("election", string(l.Election))
+	var f facts
+	held := l.State == leadership.Held
+	f.add("election", string(l.Election))
 	if l.Seat > 0 {
-		row("seat", fmt.Sprintf("%d of %s", l.Seat, l.Whole()))
+		f.add("seat", fmt.Sprintf("%d of %s", l.Seat, l.Whole()))
 	}
-	row("state", stateOf(l))
-	if l.State == leadership.Held {
-		row("leader", string(l.LeaderID))
+	f.add("state", stateOf(l))
+	if held {
+		f.add("leader", string(l.LeaderID))
 	}
-	if address := l.Metadata.Address(); address != "" {
-		row("address", printable(address))
-	}
-	if l.Parked != "" {
-		row("parked", printable(l.Parked))
-	}
-	row("fencing token", fmt.Sprint(l.Token))
-	row("revision", fmt.Sprint(l.Revision))
-	row("lease", l.LeaseDuration.String())
-	if l.Config.MaxLeaseDuration > 0 {
-		row("longest lease", l.Config.MaxLeaseDuration.String())
-	}
-	row("lock delay", l.Config.LockDelay.String())
-	if l.Config.RetireAfter > 0 {
-		row("retire after", l.Config.RetireAfter.String())
-	}
+	f.add("address", printable(l.Metadata.Address()))
+	f.add("parked", printable(l.Parked))
+	f.add("fencing token", fmt.Sprint(l.Token))
+	f.add("revision", fmt.Sprint(l.Revision))
+	f.add("lease", l.LeaseDuration.String())
+	f.addPositive("longest lease", l.Config.MaxLeaseDuration)
+	f.add("lock delay", l.Config.LockDelay.String())
+	f.addPositive("retire after", l.Config.RetireAfter)
 	if policy := wire.NewLease(l).Configuration.Policy; policy != nil {
 		text, _ := wire.Marshal(policy) // it has no value without a JSON form
-		row("policy", string(text))
+		f.add("policy", string(text))
 	}
-	if l.Config.Description != "" {
-		row("description", printable(l.Config.Description))
-	}
-	if l.State == leadership.Held {
-		row("expires in", remaining(l.ExpiresIn))
-		row("renew in", remaining(l.RenewIn))
-		row("acquired", formatTime(l.AcquiredAt))
+	f.add("description", printable(l.Config.Description))
+	if held {
+		f.add("expires in", remaining(l.ExpiresIn))
+		f.add("renew in", remaining(l.RenewIn))
+		f.add("acquired", formatTime(l.AcquiredAt))
 	}
 	if l.EndsBecause != "" {
-		row("ends in", remaining(l.EndsIn)+" at the latest ("+string(l.EndsBecause)+")")
+		f.add("ends in", remaining(l.EndsIn)+" at the latest ("+string(l.EndsBecause)+")")
 	}
-	if l.Succession.To != "" {
-		row("hand-over", successionText(l))
-	}
+	f.add("hand-over", successionText(l))
 	if l.NotServing {
-		row("serving", "no: it must not write yet")
+		f.add("serving", "no: it must not write yet")
 	}
-	if l.Parent.Election != "" {
-		row("via", viaText(l.Parent))
-	}
-	if l.Statement != "" {
-		row("statement", l.Statement)
-	}
+	f.add("via", viaText(l.Parent))
+	f.add("statement", l.Statement)
 	if l.Report != "" {
-		row("report", printable(string(l.Report))+", "+remaining(l.ReportAge)+" ago")
+		f.add("report", printable(string(l.Report))+", "+remaining(l.ReportAge)+" ago")
 	}
 	for _, o := range l.Overrides.At(l.ReadAt) {
-		row("order", string(o.ID)+": "+orderSentence(o))
+		f.add("order", string(o.ID)+": "+orderSentence(o))
 	}
-	if l.LockedFor > 0 {
-		row("locked for", remaining(l.LockedFor))
-	}
-	if l.Note != "" {
-		row("note", printable(l.Note))
-	}
-	if l.Metadata != "" {
-		row("metadata", printable(string(l.Metadata)))
-	}
-	return rows
+	f.addPositive("locked for", l.LockedFor)
+	f.add("note", printable(l.Note))
+	f.add("metadata", printable(string(l.Metadata)))
+	return f
 }
 
-// successionText says how far a hand-over is.
+// successionText says how far a hand-over is; "" if there is none.
 func successionText(l leadership.Lease) string {
 	s := l.Succession
 	switch {
+	case s.To == "":
+		return ""
 	case s.Yielded:
 		return fmt.Sprintf("to %s, which may acquire now", s.To)
 	case s.Ready:
@@ -210,12 +206,15 @@ func successionText(l leadership.Lease) string {
 	return fmt.Sprintf("to %s, which is not ready yet", s.To)
 }
 
+// viaText names the lease that another one stands on; "" if there is none.
 func viaText(p leadership.Parent) string {
-	text := fmt.Sprintf("%s:%d", p.Election, p.Token)
-	if p.Peer != "" {
-		text = p.Peer + "/" + text
+	switch {
+	case p.Election == "":
+		return ""
+	case p.Peer != "":
+		return fmt.Sprintf("%s/%s:%d", p.Peer, p.Election, p.Token)
 	}
-	return text
+	return fmt.Sprintf("%s:%d", p.Election, p.Token)
 }
 
 func (c *cli) printLeases(leases []leadership.Lease) error {
@@ -330,12 +329,7 @@ func stateOf(l leadership.Lease) string {
 	return string(l.State)
 }
 
-func orDash(id leadership.CandidateID) string {
-	if id == "" {
-		return "-"
-	}
-	return string(id)
-}
+func orDash(id leadership.CandidateID) string { return cmp.Or(string(id), "-") }
 
 // remaining rounds a remaining time down to milliseconds.
 func remaining(d time.Duration) string { return d.Truncate(time.Millisecond).String() }

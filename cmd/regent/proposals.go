@@ -106,18 +106,14 @@ decided one since, and 4 if the lease is over: this leader must stop.`,
 }
 
 func (c *cli) printProposal(p leadership.Proposal) error {
-	rows := [][]string{{"election", string(p.Election)}, {"proposal", string(p.ID)}, {"proposer", string(p.CandidateID)}, {"kind", printable(p.Kind)}}
-	if len(p.Data) > 0 {
-		rows = append(rows, []string{"data", printable(string(p.Data))})
-	}
-	rows = append(rows, []string{"proposed", formatTime(p.At)}, []string{"kept until", formatTime(p.Until)}, []string{"state", proposalState(p)})
+	f := facts{{"election", string(p.Election)}, {"proposal", string(p.ID)}, {"proposer", string(p.CandidateID)}, {"kind", printable(p.Kind)}}
+	f.add("data", printable(string(p.Data)))
+	f = append(f, []string{"proposed", formatTime(p.At)}, []string{"kept until", formatTime(p.Until)}, []string{"state", proposalState(p)})
 	if d := p.Decision; d != nil {
-		rows = append(rows, []string{"leader", string(d.LeaderID)}, []string{"fencing token", fmt.Sprint(d.Token)}, []string{"decided", formatTime(d.At)})
-		if d.Note != "" {
-			rows = append(rows, []string{"note", printable(d.Note)})
-		}
+		f = append(f, []string{"leader", string(d.LeaderID)}, []string{"fencing token", fmt.Sprint(d.Token)}, []string{"decided", formatTime(d.At)})
+		f.add("note", printable(d.Note))
 	}
-	return c.show(p, rows)
+	return c.show(p, f)
 }
 
 func proposalState(p leadership.Proposal) string {
@@ -128,25 +124,18 @@ func proposalState(p leadership.Proposal) string {
 }
 
 func (c *cli) proposalsCommand() *cobra.Command {
-	return c.remote(&cobra.Command{
-		Use:   "proposals ELECTION",
-		Short: "Show what the leader of an election was asked, and has decided",
-		Long: `Show the proposals of an election: those that are open, in the order in which they were made, and the last 64 decisions. BY is
-the leader that has decided, and TOKEN its fencing token. Nothing is kept after its ttl.`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return answer(cmd.Context(), c, leadership.Election(args[0]), (*client.Client).Proposals, func(all leadership.Proposals) error {
-				rows := [][]string{{"PROPOSAL", "PROPOSER", "KIND", "PROPOSED", "STATE", "BY", "TOKEN", "NOTE", "DATA"}}
-				for _, list := range [][]leadership.Proposal{all.Open, all.Decided} {
-					for _, p := range list {
-						d := leadership.Decision{LeaderID: "-", Note: "-"}
-						if p.Decision != nil {
-							d = *p.Decision
-						}
-						rows = append(rows, []string{string(p.ID), string(p.CandidateID), printable(p.Kind), formatTime(p.At), proposalState(p), string(d.LeaderID), numberOrDash(int64(d.Token)), printable(d.Note), printable(string(p.Data))})
-					}
+	return reading(c, "proposals", "Show what the leader of an election was asked, and has decided", `Show the proposals of an election: those that are open, in the order in which they were made, and the last 64 decisions. BY is
+the leader that has decided, and TOKEN its fencing token. Nothing is kept after its ttl.`, (*client.Client).Proposals, func(all leadership.Proposals) error {
+		rows := [][]string{{"PROPOSAL", "PROPOSER", "KIND", "PROPOSED", "STATE", "BY", "TOKEN", "NOTE", "DATA"}}
+		for _, list := range [][]leadership.Proposal{all.Open, all.Decided} {
+			for _, p := range list {
+				d := leadership.Decision{LeaderID: "-", Note: "-"}
+				if p.Decision != nil {
+					d = *p.Decision
 				}
-				return c.show(all, rows)
-			})
-		},
+				rows = append(rows, []string{string(p.ID), string(p.CandidateID), printable(p.Kind), formatTime(p.At), proposalState(p), string(d.LeaderID), numberOrDash(int64(d.Token)), printable(d.Note), printable(string(p.Data))})
+			}
+		}
+		return c.show(all, rows)
 	})
 }

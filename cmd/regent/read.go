@@ -12,13 +12,7 @@ import (
 )
 
 func (c *cli) statusCommand() *cobra.Command {
-	return c.remote(&cobra.Command{
-		Use:   "status ELECTION",
-		Short: "Show who leads an election",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return answer(cmd.Context(), c, leadership.Election(args[0]), (*client.Client).Get, c.printLease)
-		},
-	})
+	return reading(c, "status", "Show who leads an election", "", (*client.Client).Get, c.printLease)
 }
 
 func (c *cli) listCommand() *cobra.Command {
@@ -29,7 +23,7 @@ func (c *cli) listCommand() *cobra.Command {
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.ask(cmd.Context(), func(ctx context.Context, server *client.Client) error {
-				leases, err := list(ctx, server, prefix)
+				leases, err := apply.List(ctx, server, prefix)
 				if err != nil {
 					return err
 				}
@@ -39,22 +33,6 @@ func (c *cli) listCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&prefix, "prefix", "", "only elections whose names begin with `TEXT`")
 	return c.remote(cmd)
-}
-
-func list(ctx context.Context, server apply.Server, prefix string) ([]leadership.Lease, error) {
-	var leases []leadership.Lease
-	r := leadership.ListRequest{Prefix: prefix, Limit: leadership.MaxPageSize}
-	for {
-		page, err := server.List(ctx, r)
-		if err != nil {
-			return nil, err
-		}
-		leases = append(leases, page.Leases...)
-		if page.Next == "" {
-			return leases, nil
-		}
-		r.After = page.Next
-	}
 }
 
 func (c *cli) historyCommand() *cobra.Command {

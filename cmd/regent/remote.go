@@ -24,16 +24,21 @@ func (c *cli) addRemote(cmd *cobra.Command) {
 	cmd.Flags().Var(&value[string]{&c.server, defaultServer, "URL", parseText}, "server", "the Regent server")
 	cmd.Flags().Var(&value[time.Duration]{&c.timeout, defaultTimeout.String(), "DURATION", between(time.Millisecond, time.Hour)}, "timeout", "how long to wait for the server")
 	cmd.Flags().BoolVar(&c.insecure, "insecure", false, "allow http:// to another machine: keys and credentials can be read on the way")
-	c.from(cmd, "server", "REGENT_SERVER")
-	c.from(cmd, "insecure", "REGENT_INSECURE")
-	c.from(cmd, "timeout", "REGENT_TIMEOUT")
+	c.from(cmd, "server", "insecure", "timeout")
 	c.addBearer(cmd)
 }
+
+type format string
+
+const (
+	table    format = "table"
+	document format = "json"
+)
 
 func (c *cli) addOutput(cmd *cobra.Command) {
 	c.output = table
 	addChoice(c, cmd, &c.output, table, "output", "FORMAT", "table, or json: one document of the API per line, and errors as problem documents on standard error", table, document)
-	c.from(cmd, "output", "REGENT_OUTPUT")
+	c.from(cmd, "output")
 }
 
 // remote completes a command that calls a server and prints data. Unless cmd says otherwise, its
@@ -46,6 +51,20 @@ func (c *cli) remote(cmd *cobra.Command) *cobra.Command {
 	c.addRemote(cmd)
 	c.addOutput(cmd)
 	return cmd
+}
+
+// reading is a command that shows what the server says of an election.
+func reading[T any](
+	c *cli, name, short, long string, call func(*client.Client, context.Context, leadership.Election) (T, error), show func(T) error,
+) *cobra.Command {
+	return c.remote(&cobra.Command{
+		Use:   name + " ELECTION",
+		Short: short,
+		Long:  long,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return answer(cmd.Context(), c, leadership.Election(args[0]), call, show)
+		},
+	})
 }
 
 // connect returns a client of the server. The address is parsed here and not as a flag, because the
@@ -77,16 +96,6 @@ func (c *cli) ask(ctx context.Context, call func(context.Context, *client.Client
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	return call(ctx, server)
-}
-
-func (c *cli) askLease(ctx context.Context, call func(context.Context, *client.Client) (leadership.Lease, error)) error {
-	return c.ask(ctx, func(ctx context.Context, server *client.Client) error {
-		lease, err := call(ctx, server)
-		if err != nil {
-			return err
-		}
-		return c.printLease(lease)
-	})
 }
 
 // answer makes a call with a request, and prints what comes back.

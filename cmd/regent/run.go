@@ -197,7 +197,6 @@ func (c *cli) addTerm(cmd *cobra.Command, f *runFlags) {
 	c.addRemote(cmd)
 }
 
-// readOnlyAction is what --on-read-only does.
 type readOnlyAction string
 
 const (

@@ -24,7 +24,6 @@ type leaderEndpoint struct {
 	paused   atomic.Bool                  // the command is
 }
 
-// Limits of the endpoint.
 const (
 	endpointTimeout     = 5 * time.Second
 	endpointConnections = 64

@@ -47,7 +47,6 @@ func (r *reporter) begin() {
 	}
 }
 
-// step reports what is new.
 func (r *reporter) step(l *client.Lease) {
 	if r.path != "" {
 		r.read()

@@ -33,6 +33,7 @@ import (
 	"regent/leadership"
 	"regent/leadership/instance"
 	"regent/leadership/instance/pubsub"
+	"regent/leadership/rule"
 	"regent/leadership/service"
 	"regent/leadership/telemetry"
 	"regent/leadership/wire"
@@ -103,7 +104,6 @@ SPANNER_EMULATOR_HOST is set, serve starts only with --dev, and then serves this
 	return cmd
 }
 
-// addTo adds the flags of serve.
 func (s *serviceSettings) addTo(c *cli, cmd *cobra.Command) {
 	cmd.Flags().Var(&value[string]{&s.listen, "", "HOST:PORT", parseText}, "listen", "where to serve (default "+defaultListen+")")
 	cmd.Flags().Var(&value[string]{&s.store, "", "STORE", parseText}, "store", "the store of the leases (default: a folder in the user's state folder)")
@@ -111,9 +111,9 @@ func (s *serviceSettings) addTo(c *cli, cmd *cobra.Command) {
 	cmd.Flags().Var(&value[string]{&s.eventsEndpoint, "", "HOST:PORT", parseText}, "events-endpoint", "the regional Pub/Sub endpoint that all instances publish through, if they run in several regions, such as europe-west4-pubsub.googleapis.com:443 (default: that of the nearest region)")
 	cmd.Flags().Var(&value[string]{&s.members, "", "TOPIC", parseText}, "members", "where instances tell each other of the members of elections (default "+noMembers+")")
 	s.peers.addTo(c, cmd)
-	cmd.Flags().Var(&value[time.Duration]{&s.history, "", "DURATION", parseHistory}, "history", "how long events are kept, 1h or more (default 720h)")
-	cmd.Flags().Var(&value[time.Duration]{&s.cacheExpiry, "", "DURATION", parseCacheExpiry}, "cache-expiry", "how old a read without consistency=strong may be, 10s at most (default 5s)")
-	cmd.Flags().Var(&value[time.Duration]{&s.streamLimit, "", "DURATION", parseStreamLimit}, "stream-limit", "how long a stream lasts before its reader must resume; less than the request limit of a proxy in front (default 4m30s)")
+	cmd.Flags().Var(&value[time.Duration]{&s.history, "", "DURATION", durations(rule.MinHistory, math.MaxInt64, fmt.Sprintf("must be a duration of %v or more, such as 720h", rule.MinHistory))}, "history", "how long events are kept, 1h or more (default 720h)")
+	cmd.Flags().Var(&value[time.Duration]{&s.cacheExpiry, "", "DURATION", durations(1, instance.MaxCacheExpiry, fmt.Sprintf("must be a duration above 0s, and %v at most", instance.MaxCacheExpiry))}, "cache-expiry", "how old a read without consistency=strong may be, 10s at most (default 5s)")
+	cmd.Flags().Var(&value[time.Duration]{&s.streamLimit, "", "DURATION", durations(time.Second, math.MaxInt64, "must be a duration of 1s or more, such as 4m30s")}, "stream-limit", "how long a stream lasts before its reader must resume; less than the request limit of a proxy in front (default 4m30s)")
 	concurrency := integers(2, math.MaxInt, "must be an integer, 2 or more: with one request at a time, no candidate could wait and no stream be open; leave it out if the platform sets no limit")
 	cmd.Flags().Var(&value[int]{&s.maxConcurrency, "", "N", concurrency}, "max-concurrency", "how many requests the platform sends at a time, 2 or more, such as Cloud Run's concurrency; waits and streams take 80 % of them at most (default: unbounded)")
 	cmd.Flags().Var(&value[string]{&s.access.auth, "", "HOW", parseText}, "auth", "how to authenticate callers: none, platform or oidc (default "+authNone+")")
@@ -133,30 +133,10 @@ func (s *serviceSettings) addTo(c *cli, cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&s.ui, "ui", true, "also serve the dashboard, at "+dashboard.Path)
 	cmd.Flags().BoolVar(&s.mcp, "mcp", false, "also serve tools for language models, at "+mcp.Path)
 	cmd.Flags().BoolVar(&s.dev, "dev", false, "allow emulators, and serve this machine only")
-	c.from(cmd, "listen", "REGENT_LISTEN")
-	c.from(cmd, "store", "REGENT_STORE")
-	c.from(cmd, "events", "REGENT_EVENTS")
-	c.from(cmd, "events-endpoint", "REGENT_EVENTS_ENDPOINT")
-	c.from(cmd, "members", "REGENT_MEMBERS")
-	c.from(cmd, "history", "REGENT_HISTORY")
-	c.from(cmd, "cache-expiry", "REGENT_CACHE_EXPIRY")
-	c.from(cmd, "stream-limit", "REGENT_STREAM_LIMIT")
-	c.from(cmd, "max-concurrency", "REGENT_MAX_CONCURRENCY")
-	c.from(cmd, "auth", "REGENT_AUTH")
-	c.from(cmd, "auth-audience", "REGENT_AUTH_AUDIENCE")
-	c.from(cmd, "auth-issuer", "REGENT_AUTH_ISSUER")
-	c.from(cmd, "auth-probe", "REGENT_AUTH_PROBE")
-	c.from(cmd, "iap-audience", "REGENT_IAP_AUDIENCE")
-	c.from(cmd, "access", "REGENT_ACCESS")
-	c.from(cmd, "tls-cert", "REGENT_TLS_CERT")
-	c.from(cmd, "tls-key", "REGENT_TLS_KEY")
-	c.from(cmd, "statement-key", "REGENT_STATEMENT_KEY")
-	c.from(cmd, "allow-host", "REGENT_ALLOW_HOST")
-	c.from(cmd, "metrics-listen", "REGENT_METRICS_LISTEN")
-	c.from(cmd, "metrics-elections", "REGENT_METRICS_ELECTIONS")
-	c.from(cmd, "kubernetes", "REGENT_KUBERNETES")
-	c.from(cmd, "ui", "REGENT_UI")
-	c.from(cmd, "mcp", "REGENT_MCP")
+	c.from(
+		cmd, "listen", "store", "events", "events-endpoint", "members", "history", "cache-expiry", "stream-limit", "max-concurrency", "auth", "auth-audience", "auth-issuer", "auth-probe",
+		"iap-audience", "access", "tls-cert", "tls-key", "statement-key", "allow-host", "metrics-listen", "metrics-elections", "kubernetes", "ui", "mcp",
+	)
 }
 
 // serve runs the service until ctx ends, a signal comes, or the store has failed for good.

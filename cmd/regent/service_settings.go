@@ -61,29 +61,12 @@ const defaultListen = "127.0.0.1:8080"
 
 // resolve fills in defaults and refuses settings with surprising effects.
 func (s serviceSettings) resolve(env map[string]string) (serviceSettings, error) {
-	s, err := s.withListen(env)
+	err := cmp.Or(
+		s.resolveListen(env), s.refuseEmulators(env), s.access.resolve(env, s.exposed()),
+		errors.Join(s.checkMetrics(), s.checkHosts(), s.certificate.check()),
+		s.resolveEvents(), s.resolveMembers(), s.peers.check(), s.resolveStore(env),
+	)
 	if err != nil {
-		return s, err
-	}
-	if err := s.refuseEmulators(env); err != nil {
-		return s, err
-	}
-	if s.access, err = s.access.resolve(env, s.exposed()); err != nil {
-		return s, err
-	}
-	if err := errors.Join(s.checkMetrics(), s.checkHosts(), s.certificate.check()); err != nil {
-		return s, err
-	}
-	if s, err = s.withEvents(); err != nil {
-		return s, err
-	}
-	if s, err = s.withMembers(); err != nil {
-		return s, err
-	}
-	if _, err := s.peers.peers(); err != nil {
-		return s, err
-	}
-	if s, err = s.withStore(env); err != nil {
 		return s, err
 	}
 	if err := store.Validate(s.store); err != nil {
@@ -92,32 +75,32 @@ func (s serviceSettings) resolve(env map[string]string) (serviceSettings, error)
 	return s, nil
 }
 
-// withEvents resolves where events are announced.
-func (s serviceSettings) withEvents() (serviceSettings, error) {
+// resolveEvents resolves where events are announced.
+func (s *serviceSettings) resolveEvents() error {
 	s.events = cmp.Or(s.events, noEvents)
 	if err := checkEndpoint(s.eventsEndpoint, s.events); err != nil || s.events == noEvents {
-		return s, err
+		return err
 	}
 	if _, _, err := pubsub.ParseTopic(s.events); err != nil {
-		return s, usagef("--events %s: %w; or give %s, and events stay in this process", s.events, err, noEvents)
+		return usagef("--events %s: %w; or give %s, and events stay in this process", s.events, err, noEvents)
 	}
-	return s, nil
+	return nil
 }
 
-// withMembers resolves where instances tell each other of members. Events have another topic:
+// resolveMembers resolves where instances tell each other of members. Events have another topic:
 // subscribers of theirs would hear messages that are no events.
-func (s serviceSettings) withMembers() (serviceSettings, error) {
+func (s *serviceSettings) resolveMembers() error {
 	s.members = cmp.Or(s.members, noMembers)
 	if s.members == noMembers {
-		return s, nil
+		return nil
 	}
 	if _, _, err := pubsub.ParseTopic(s.members); err != nil {
-		return s, usagef("--members %s: %w; or give %s, and each instance knows only the members that call it", s.members, err, noMembers)
+		return usagef("--members %s: %w; or give %s, and each instance knows only the members that call it", s.members, err, noMembers)
 	}
 	if s.members == s.events {
-		return s, usagef("--members and --events name one topic, %s; give each its own: they have other messages", s.members)
+		return usagef("--members and --events name one topic, %s; give each its own: they have other messages", s.members)
 	}
-	return s, nil
+	return nil
 }
 
 // checkEndpoint checks what events are published through.
@@ -134,7 +117,6 @@ func checkEndpoint(endpoint, events string) error {
 	return nil
 }
 
-// checkMetrics checks where metrics are served.
 func (s serviceSettings) checkMetrics() error {
 	if s.metricsListen == "" {
 		return nil
@@ -187,23 +169,23 @@ func (s serviceSettings) local() bool {
 	return strings.HasPrefix(s.store, "memory:") || strings.HasPrefix(s.store, "file:")
 }
 
-// withListen resolves the address. Cloud Run sets PORT, and calls from outside the container.
-func (s serviceSettings) withListen(env map[string]string) (serviceSettings, error) {
+// resolveListen resolves the address. Cloud Run sets PORT, and calls from outside the container.
+func (s *serviceSettings) resolveListen(env map[string]string) error {
 	if port := env["PORT"]; s.listen == "" && port != "" {
 		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-			return s, usagef("PORT=%q is not a port from 1 to 65535; correct it, or give --listen HOST:PORT", port)
+			return usagef("PORT=%q is not a port from 1 to 65535; correct it, or give --listen HOST:PORT", port)
 		}
 		s.listen = "0.0.0.0:" + port
 	}
 	s.listen = cmp.Or(s.listen, defaultListen)
 	host, port, err := net.SplitHostPort(s.listen)
 	if _, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil {
-		return s, usagef("--listen %q is not HOST:PORT; write it as %s, or [::1]:8080, with a port from 0 (any) to 65535", s.listen, defaultListen)
+		return usagef("--listen %q is not HOST:PORT; write it as %s, or [::1]:8080, with a port from 0 (any) to 65535", s.listen, defaultListen)
 	}
 	if s.dev && !statement.IsLoopback(host) {
-		return s, usagef("--dev serves this machine only, and %s can be reached from others; give --listen %s, or leave --dev out", s.listen, defaultListen)
+		return usagef("--dev serves this machine only, and %s can be reached from others; give --listen %s, or leave --dev out", s.listen, defaultListen)
 	}
-	return s, nil
+	return nil
 }
 
 const emulatorSuffix = "_EMULATOR_HOST"
@@ -227,23 +209,23 @@ func (s serviceSettings) refuseEmulators(env map[string]string) error {
 	return usagef("%s is set, and an emulator forgets every lease; unset it, or give --dev to use the emulator", strings.Join(set, ", "))
 }
 
-// withStore resolves the store. Without a permanent disk there is no default.
-func (s serviceSettings) withStore(env map[string]string) (serviceSettings, error) {
+// resolveStore resolves the store. Without a permanent disk there is no default.
+func (s *serviceSettings) resolveStore(env map[string]string) error {
 	if strings.HasPrefix(s.store, "file:~") {
-		return s, usagef("--store %s: the shell expands ~ only at the beginning of a word; write the folder in full, as in file:$HOME/leases", s.store)
+		return usagef("--store %s: the shell expands ~ only at the beginning of a word; write the folder in full, as in file:$HOME/leases", s.store)
 	}
 	if s.store != "" {
-		return s, nil
+		return nil
 	}
 	if env["K_SERVICE"] != "" {
-		return s, usagef("on Cloud Run a local folder is lost with its instance; give --store (or REGENT_STORE), such as firestore:PROJECT")
+		return usagef("on Cloud Run a local folder is lost with its instance; give --store (or REGENT_STORE), such as firestore:PROJECT")
 	}
 	path, err := statePath(env)
 	if err != nil {
-		return s, err
+		return err
 	}
 	s.store = "file:" + path
-	return s, nil
+	return nil
 }
 
 // statePath follows the XDG base directory specification: a relative XDG_STATE_HOME is ignored.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -16,10 +17,16 @@ type source struct {
 	standard func(context.Context) (string, error) // computes the default; nil if it is a constant
 }
 
-// from lets an environment variable set a flag of cmd that is not on the command line. An empty
-// variable counts as not set.
-func (c *cli) from(cmd *cobra.Command, flag, variable string) {
-	c.source(cmd, source{flag: flag, variable: variable})
+// from lets environment variables, such as REGENT_TLS_KEY, set flags of cmd that are not on the
+// command line. An empty variable counts as not set.
+func (c *cli) from(cmd *cobra.Command, flags ...string) {
+	for _, flag := range flags {
+		c.source(cmd, source{flag: flag, variable: variableOf(flag)})
+	}
+}
+
+func variableOf(flag string) string {
+	return "REGENT_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
 // require is from for a flag without a default.

@@ -117,13 +117,11 @@ Regent-Statement is good, with Regent-Election, Regent-Fencing-Token and Regent-
 		},
 	}
 	cmd.Flags().Var(&value[string]{&keys, "", "URL|FILE", parseText}, "keys", "the public keys, a JSON Web Key Set (default: those of --server)")
-	cmd.Flags().Var(&value[leadership.Election]{&want.Election, "", "ELECTION", func(text string) (leadership.Election, error) {
-		return leadership.Election(text), leadership.Election(text).Validate()
-	}}, "election", "the election that the statement must be about (default: any)")
+	cmd.Flags().Var(&value[leadership.Election]{&want.Election, "", "ELECTION", parseElection}, "election", "the election that the statement must be about (default: any)")
 	cmd.Flags().Var(&value[leadership.Token]{&want.Token, "", "N", parseToken}, "token", "the fencing token that it must have (default: any)")
 	cmd.Flags().Var(&value[string]{&listen, "", "HOST:PORT", parseText}, "listen", "answer HTTP requests that carry a statement, until a signal")
 	cmd.Flags().Var(&value[string]{&c.server, defaultServer, "URL", parseText}, "server", "the Regent server, without --keys")
-	c.from(cmd, "server", "REGENT_SERVER")
+	c.from(cmd, "server")
 	c.server = defaultServer
 	return cmd
 }
@@ -177,7 +175,7 @@ func (c *cli) serveVerdicts(ctx context.Context, at string, verify func(context.
 		}
 	}), nil)
 	defer context.AfterFunc(ctx, func() { server.Close() })()
-	newLogTo(c.err, isTerminal(c.err), "").Info("serving", "address", listener.Addr().String())
+	newLog(c.err).Info("serving", "address", listener.Addr().String())
 	if err := server.Serve(listener); ctx.Err() == nil {
 		return err
 	}

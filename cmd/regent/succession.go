@@ -51,18 +51,21 @@ with the key under which it is going to lead: no other key can take its place th
 				return err
 			}
 			r := leadership.LeaseRequest{Election: leadership.Election(args[0]), CandidateID: who.id, Key: key}
-			return c.askLease(cmd.Context(), func(ctx context.Context, server *client.Client) (leadership.Lease, error) {
-				now, err := server.Get(ctx, r.Election) // the candidate is ready in this term
-				if err != nil {
-					return leadership.Lease{}, err
-				}
-				r.Token = now.Token
-				return server.Do(ctx, leadership.SayReady{LeaseRequest: r})
-			})
+			return answer(cmd.Context(), c, r, sayReady, c.printLease)
 		},
 	}
 	who.add(c, cmd)
 	return c.remote(cmd)
+}
+
+// sayReady says it of the present term.
+func sayReady(server *client.Client, ctx context.Context, r leadership.LeaseRequest) (leadership.Lease, error) {
+	now, err := server.Get(ctx, r.Election)
+	if err != nil {
+		return leadership.Lease{}, err
+	}
+	r.Token = now.Token
+	return server.Do(ctx, leadership.SayReady{LeaseRequest: r})
 }
 
 func (c *cli) servingCommand() *cobra.Command {
@@ -143,13 +146,7 @@ func parseLimit64(text string) (int64, error) {
 }
 
 func (c *cli) treeCommand() *cobra.Command {
-	return c.remote(&cobra.Command{
-		Use:   "tree ELECTION",
-		Short: "Draw an election with what was delegated below it",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return answer(cmd.Context(), c, leadership.Election(args[0]), (*client.Client).Tree, c.printTree)
-		},
-	})
+	return reading(c, "tree", "Draw an election with what was delegated below it", "", (*client.Client).Tree, c.printTree)
 }
 
 func (c *cli) printTree(t leadership.Tree) error {

@@ -12,8 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"regent/leadership"
-	"regent/leadership/instance"
-	"regent/leadership/rule"
 	"regent/leadership/wire"
 )
 
@@ -86,15 +84,16 @@ func parseElections(text string) (all []leadership.Election, err error) {
 	return all, err
 }
 
-func parsePattern(text string) (leadership.CandidateID, error) {
-	id := leadership.CandidateID(text)
-	return id, id.ValidatePattern()
+// names parses a name, such as that of a candidate.
+func names[T ~string](validate func(T) error) func(string) (T, error) {
+	return func(text string) (T, error) { return T(text), validate(T(text)) }
 }
 
-func parseCandidate(text string) (leadership.CandidateID, error) {
-	id := leadership.CandidateID(text)
-	return id, id.Validate()
-}
+var (
+	parseElection  = names(leadership.Election.Validate)
+	parseCandidate = names(leadership.CandidateID.Validate)
+	parsePattern   = names(leadership.CandidateID.ValidatePattern)
+)
 
 // integers parses an integer between the bounds. Of anything else the error says what it must be.
 func integers[T ~int | ~int64](least, most T, must string) func(string) (T, error) {
@@ -193,35 +192,16 @@ func parseMetadata(text string) ([]byte, error) {
 	return []byte(text), err
 }
 
-type format string
-
-const (
-	table    format = "table"
-	document format = "json"
-)
-
-func parseHistory(text string) (time.Duration, error) {
-	d, err := time.ParseDuration(text)
-	if err != nil || d < rule.MinHistory {
-		return 0, fmt.Errorf("must be a duration of %v or more, such as 720h", rule.MinHistory)
+// durations parses a duration between the bounds, in any unit. Of anything else the error says what
+// it must be.
+func durations(least, most time.Duration, must string) func(string) (time.Duration, error) {
+	return func(text string) (time.Duration, error) {
+		d, err := time.ParseDuration(text)
+		if err != nil || d < least || d > most {
+			return 0, errors.New(must)
+		}
+		return d, nil
 	}
-	return d, nil
-}
-
-func parseCacheExpiry(text string) (time.Duration, error) {
-	d, err := time.ParseDuration(text)
-	if err != nil || d <= 0 || d > instance.MaxCacheExpiry {
-		return 0, fmt.Errorf("must be a duration above 0s, and %v at most", instance.MaxCacheExpiry)
-	}
-	return d, nil
-}
-
-func parseStreamLimit(text string) (time.Duration, error) {
-	d, err := time.ParseDuration(text)
-	if err != nil || d < time.Second {
-		return 0, errors.New("must be a duration of 1s or more, such as 4m30s")
-	}
-	return d, nil
 }
 
 func parseCount(text string) (int, error) {

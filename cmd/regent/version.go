@@ -2,8 +2,10 @@ package main
 
 import (
 	"cmp"
+	_ "embed"
 	"encoding/json"
 	"fmt"
+	"io"
 	"runtime"
 	"runtime/debug"
 
@@ -67,4 +69,27 @@ func (b build) String() string {
 		text += " (" + b.Revision + ")"
 	}
 	return text + " " + b.Go + " " + b.Platform
+}
+
+// thirdParty is the licenses and notices of the modules in this program; make generate writes it.
+//
+//go:embed licenses.txt
+var thirdParty string
+
+func (c *cli) licensesCommand() *cobra.Command {
+	return c.printing("licenses", "Print the licenses of the modules in this binary", "", thirdParty)
+}
+
+// printing is a command that prints a text.
+func (c *cli) printing(name, short, long, text string) *cobra.Command {
+	return &cobra.Command{
+		Use:   name,
+		Short: short,
+		Long:  long,
+		Args:  noArguments,
+		RunE: func(*cobra.Command, []string) error {
+			_, err := io.WriteString(c.out, text)
+			return err
+		},
+	}
 }

@@ -147,7 +147,7 @@ func newNewsDocument(n client.News) newsDocument {
 
 func (c *cli) newsPrinter(r client.WatchRequest) func(client.News) error {
 	if c.output == document {
-		return func(n client.News) error { return printDocuments(c, []client.News{n}, newNewsDocument) }
+		return func(n client.News) error { return c.printDocument(newNewsDocument(n)) }
 	}
 	from := min(1, len(r.Election)) // of one election, the name is known
 	table := columns{

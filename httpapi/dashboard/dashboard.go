@@ -47,7 +47,6 @@ func New(visitor http.Handler) http.Handler {
 	return mux
 }
 
-// send answers with a file.
 func send(w http.ResponseWriter, file string) {
 	text, err := assets.ReadFile("assets/" + file)
 	if err != nil {

@@ -16,7 +16,6 @@ import (
 	"regent/leadership/wire"
 )
 
-// The content types of bodies.
 const (
 	typeJSON      = "application/json"
 	typeProtobuf  = "application/vnd.kubernetes.protobuf"
@@ -24,7 +23,6 @@ const (
 	typeStrategic = "application/strategic-merge-patch+json"
 )
 
-// Limits of a body.
 const (
 	maxBody  = 64 << 10 // bytes
 	maxDepth = 16       // objects and arrays within each other: twice what a Lease has

@@ -11,7 +11,6 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// object is a JSON object.
 type object = map[string]any
 
 // Path is where the Leases stand in a service.

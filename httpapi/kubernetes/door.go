@@ -46,7 +46,6 @@ type Door struct {
 	secret []byte // nil until the first need; guarded by mu
 }
 
-// New returns a door.
 func New(c Config) *Door {
 	c.Timeout = cmp.Or(c.Timeout, 10*time.Second)
 	c.StreamLimit = cmp.Or(c.StreamLimit, 270*time.Second)
@@ -54,7 +53,6 @@ func New(c Config) *Door {
 	return &Door{config: c, documents: documents(), fields: leaseSchema()}
 }
 
-// ServeHTTP implements http.Handler.
 func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name, err := d.serve(w, r)
 	if err != nil {
@@ -105,7 +103,6 @@ func (d *Door) collection(w http.ResponseWriter, r *http.Request, namespace stri
 	return d.survey(w, r, key{namespace: namespace})
 }
 
-// object serves one Lease.
 func (d *Door) object(w http.ResponseWriter, r *http.Request, k key) error {
 	if err := acceptable(r); err != nil {
 		return err

@@ -50,7 +50,6 @@ type meta struct {
 	Finalizers      []string   `json:"finalizers,omitempty"`
 }
 
-// validate checks labels and annotations.
 func (m meta) validate(name string) error {
 	for label, value := range m.Labels {
 		if !qualifiedForm.MatchString(label) {
@@ -81,7 +80,6 @@ type spec struct {
 // microTime is an instant with exactly six digits after the second: clients refuse any others.
 type microTime struct{ time.Time }
 
-// MarshalJSON implements json.Marshaler.
 func (t microTime) MarshalJSON() ([]byte, error) {
 	return []byte(t.UTC().Format(`"2006-01-02T15:04:05.000000Z"`)), nil
 }
@@ -140,7 +138,6 @@ type extra struct {
 	Annotations    map[string]string `json:"annotations,omitempty"`
 }
 
-// published is the leader's metadata.
 type published struct {
 	Kubernetes *extra `json:"kubernetes,omitempty"`
 }

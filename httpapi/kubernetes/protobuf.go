@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -49,6 +50,16 @@ func fields(message []byte, do func(field protowire.Number, text []byte, number 
 	return nil
 }
 
+// texts reads fields that are texts.
+func texts(message []byte, to map[protowire.Number]*string) error {
+	return fields(message, func(field protowire.Number, text []byte, _ uint64) error {
+		if into := to[field]; into != nil {
+			*into = string(text)
+		}
+		return nil
+	})
+}
+
 // unwrap returns the object in a body, its version and its kind.
 func unwrap(body []byte) (version, kind string, raw []byte, err error) {
 	message, ok := bytes.CutPrefix(body, magic)
@@ -58,15 +69,7 @@ func unwrap(body []byte) (version, kind string, raw []byte, err error) {
 	err = fields(message, func(field protowire.Number, text []byte, _ uint64) error {
 		switch field {
 		case 1: // TypeMeta
-			return fields(text, func(field protowire.Number, text []byte, _ uint64) error {
-				switch field {
-				case 1:
-					version = string(text)
-				case 2:
-					kind = string(text)
-				}
-				return nil
-			})
+			return texts(text, map[protowire.Number]*string{1: &version, 2: &kind})
 		case 2:
 			raw = text
 		case 3:
@@ -98,21 +101,12 @@ func protobufLease(body []byte) (l lease, err error) {
 }
 
 func (m *meta) protobuf(message []byte) error {
-	return fields(message, func(field protowire.Number, text []byte, _ uint64) error {
+	err := texts(message, map[protowire.Number]*string{1: &m.Name, 2: &m.GenerateName, 3: &m.Namespace, 5: &m.UID, 6: &m.ResourceVersion})
+	return cmp.Or(err, fields(message, func(field protowire.Number, text []byte, _ uint64) error {
 		if !utf8.Valid(text) && (field <= 6 || field == 14) {
 			return errProtobuf
 		}
 		switch field {
-		case 1:
-			m.Name = string(text)
-		case 2:
-			m.GenerateName = string(text)
-		case 3:
-			m.Namespace = string(text)
-		case 5:
-			m.UID = string(text)
-		case 6:
-			m.ResourceVersion = string(text)
 		case 11:
 			return entry(&m.Labels, text)
 		case 12:
@@ -123,25 +117,20 @@ func (m *meta) protobuf(message []byte) error {
 			m.Finalizers = append(m.Finalizers, string(text))
 		}
 		return nil
-	})
+	}))
 }
 
 // entry adds an entry of a map.
 func entry(m *map[string]string, message []byte) error {
-	var pair [2]string
-	err := fields(message, func(field protowire.Number, text []byte, _ uint64) error {
-		if field == 1 || field == 2 {
-			pair[field-1] = string(text)
-		}
-		return nil
-	})
-	if err != nil || !utf8.ValidString(pair[0]) || !utf8.ValidString(pair[1]) {
+	var name, value string
+	err := texts(message, map[protowire.Number]*string{1: &name, 2: &value})
+	if err != nil || !utf8.ValidString(name) || !utf8.ValidString(value) {
 		return errProtobuf
 	}
 	if *m == nil {
 		*m = map[string]string{}
 	}
-	(*m)[pair[0]] = pair[1]
+	(*m)[name] = value
 	return nil
 }
 
@@ -193,15 +182,7 @@ func protobufOptions(body []byte) (o deleteOptions, err error) {
 	err = fields(raw, func(field protowire.Number, text []byte, _ uint64) error {
 		switch field {
 		case 2:
-			return fields(text, func(field protowire.Number, text []byte, _ uint64) error {
-				switch field {
-				case 1:
-					o.Preconditions.UID = string(text)
-				case 2:
-					o.Preconditions.ResourceVersion = string(text)
-				}
-				return nil
-			})
+			return texts(text, map[protowire.Number]*string{1: &o.Preconditions.UID, 2: &o.Preconditions.ResourceVersion})
 		case 5:
 			o.DryRun = append(o.DryRun, string(text))
 		}

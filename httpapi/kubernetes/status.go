@@ -141,7 +141,6 @@ func (r *refusal) write(w http.ResponseWriter) {
 	reply(w, r.code, r.document())
 }
 
-// reply answers with v as JSON.
 func reply(w http.ResponseWriter, code int, v any) {
 	body := text(v)
 	w.Header().Set("Content-Type", "application/json")

@@ -11,7 +11,6 @@ import (
 	"regent/leadership/instance"
 )
 
-// watching is a watch under way.
 type watching struct {
 	door *Door
 	selection

@@ -101,7 +101,6 @@ func (a attempt) errOutdated() error {
 	return conflict(a.name, "the object has been modified; please apply your changes to the latest version and try again")
 }
 
-// update serves PUT.
 func (d *Door) update(w http.ResponseWriter, r *http.Request, k key, e leadership.Election) error {
 	want, err := d.readLease(w, r)
 	if err != nil {
@@ -234,7 +233,6 @@ func (a attempt) notYours(err error, token leadership.Token) error {
 	return err
 }
 
-// acquire asks for the lease.
 func (d *Door) acquire(ctx context.Context, a attempt, id leadership.CandidateID) (leadership.Lease, error) {
 	key, err := d.keyFor(ctx, a.election, a.holder())
 	if err != nil {
@@ -318,7 +316,6 @@ func (d *Door) release(ctx context.Context, a attempt) (leadership.Lease, error)
 	return l, err
 }
 
-// create serves POST.
 func (d *Door) create(w http.ResponseWriter, r *http.Request, namespace string) error {
 	if err := refuseDryRun(r); err != nil {
 		return err
@@ -397,7 +394,6 @@ func (d *Door) begin(ctx context.Context, a attempt) (leadership.Lease, error) {
 	return l, err
 }
 
-// patch serves PATCH.
 func (d *Door) patch(w http.ResponseWriter, r *http.Request, k key, e leadership.Election) error {
 	contentType, body, err := read(w, r, typeMerge, typeStrategic)
 	if err != nil {

@@ -102,7 +102,6 @@ const answerTime = 40 * time.Second
 
 type requestKey struct{}
 
-// ServeHTTP implements http.Handler.
 func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err := d.serve(w, r); err != nil {
 		p := wire.NewProblem(err)
@@ -209,7 +208,6 @@ func actor(ctx context.Context) string {
 	return "mcp"
 }
 
-// reserve implements terms.
 func (d *Door) reserve(ctx context.Context, in leadInput) (*term, string, func(*term) (string, error), error) {
 	principal := principalOf(ctx)
 	if _, err := d.seals.cipher(ctx); err != nil { // before a lease is granted that could have no handle
@@ -343,7 +341,6 @@ func (d *Door) take(ctx context.Context, text string) (*kept, handle, error) {
 	}
 }
 
-// find implements terms.
 func (d *Door) find(ctx context.Context, text string) (*term, error) {
 	k, h, err := d.take(ctx, text)
 	if err != nil {
@@ -405,7 +402,6 @@ func known(l leadership.Lease) client.Report {
 	return client.Report{Progress: c.Progress, Tasks: c.Tasks, TokensUsed: c.TokensUsed, Calls: c.Calls, Errors: c.Errors}
 }
 
-// stop implements terms.
 func (d *Door) stop(ctx context.Context, text string, end func(context.Context, *client.Lease) error) error {
 	k, h, err := d.take(ctx, text)
 	if err != nil {

@@ -47,7 +47,6 @@ type leadOutput struct {
 	Open          []leadership.Proposal   `json:"open,omitzero"`
 }
 
-// standing is how a leadership stands.
 type standing struct {
 	Leading      bool                   `json:"leading"`
 	Election     leadership.Election    `json:"election"`
@@ -116,7 +115,6 @@ func checkWait(wait wire.Duration, least time.Duration) error {
 	return nil
 }
 
-// campaign returns a new term.
 func (d *desk) campaign(ctx context.Context, in leadInput) (*term, error) {
 	t := &term{keep: time.Duration(*in.Keep)}
 	c, err := d.connect(client.Config{OnNotice: t.note, Candidate: client.Candidate{

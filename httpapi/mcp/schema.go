@@ -13,7 +13,6 @@ import (
 	"regent/leadership"
 )
 
-// object is a JSON object.
 type object = map[string]any
 
 const (

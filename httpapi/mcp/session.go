@@ -42,7 +42,6 @@ type Session struct {
 	leads   sync.WaitGroup                // calls that campaign
 }
 
-// NewSession returns a session.
 func NewSession(c SessionConfig) *Session {
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	s := &Session{config: c, terms: map[leadership.Election]*term{}}
@@ -69,7 +68,6 @@ func (s *Session) Run(ctx context.Context, in io.ReadCloser, out io.WriteCloser)
 	return errors.Join(err, s.close())
 }
 
-// close releases all leases.
 func (s *Session) close() error {
 	s.mu.Lock()
 	s.closing = true
@@ -136,7 +134,6 @@ func (s *Session) settle(e leadership.Election, t *term) {
 	}
 }
 
-// find implements terms.
 func (s *Session) find(_ context.Context, handle string) (*term, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,7 +143,6 @@ func (s *Session) find(_ context.Context, handle string) (*term, error) {
 	return nil, invalid("handle", "this process leads no election by that handle; pass the handle as lead returned it, or call lead")
 }
 
-// stop implements terms.
 func (s *Session) stop(ctx context.Context, handle string, end func(context.Context, *client.Lease) error) error {
 	t, err := s.find(ctx, handle)
 	if err != nil {

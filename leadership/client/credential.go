@@ -18,7 +18,6 @@ func MetadataCredential(audience string) func(context.Context) (string, error) {
 	return (&metadataTokens{audience: audience, server: thisMetadataServer()}).token
 }
 
-// metadataTokens caches the last token.
 type metadataTokens struct {
 	audience string
 	server   metadataServer

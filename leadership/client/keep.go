@@ -41,7 +41,6 @@ func (l *Lease) keep(now, pause time.Duration) {
 	}
 }
 
-// keeper renews a lease.
 type keeper struct {
 	*Lease
 	log     *slog.Logger
@@ -93,7 +92,6 @@ func (k *keeper) renew(s seat) (next plan) {
 	return k.heard(sent, lease, err)
 }
 
-// next returns the next renewal.
 func (k *keeper) next(now time.Duration) leadership.LeaseRequest {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -99,7 +99,6 @@ func (c *Client) Member(ctx context.Context, election leadership.Election, confi
 	return m.run(ctx)
 }
 
-// member keeps one membership.
 type member struct {
 	*Client
 	config  MemberConfig

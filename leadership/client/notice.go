@@ -22,7 +22,6 @@ type Notice struct {
 // term ends for, as leadership.EndReason.
 type NoticeKind string
 
-// The kinds of notices.
 const (
 	NoticeEvicted     NoticeKind = "evicted"     // an operator ends the term
 	NoticeDrained     NoticeKind = "drained"     // an operator pauses the election, and ends the term

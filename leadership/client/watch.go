@@ -205,7 +205,6 @@ func (w *watcher) connection(err error) {
 	}
 }
 
-// emit passes news to the caller.
 func (w *watcher) emit(n News) error {
 	w.backoff = backoff{}
 	if !w.yield(n, nil) {

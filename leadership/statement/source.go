@@ -122,7 +122,6 @@ func (s *Source) refresh(now time.Time, age time.Duration) state {
 	return s.is
 }
 
-// ask reads the keys.
 func (s *Source) ask() (Keys, error) {
 	response, err := s.http.Get(s.url)
 	if err != nil {

@@ -48,7 +48,6 @@ func newElections(size int) *elections {
 	return es
 }
 
-// learn remembers answers of the store.
 func (es *elections) learn(snaps ...rule.Snapshot) {
 	es.mu.Lock()
 	defer es.mu.Unlock()
@@ -217,7 +216,6 @@ type stopped struct {
 	election leadership.Election
 }
 
-// counts sums up all elections.
 type counts struct {
 	held, vacant, flapping int
 	grants                 int // the most of one election within the last hour; 0 if none has had two

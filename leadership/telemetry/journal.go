@@ -8,7 +8,6 @@ import (
 	"regent/leadership/service"
 )
 
-// The calls of a journal.
 const (
 	journalAmend    storeOp = "amend"
 	journalLook     storeOp = "look"
@@ -31,27 +30,22 @@ type journal struct {
 	m *Metrics
 }
 
-// Amend implements service.Journal.
 func (j *journal) Amend(ctx context.Context, id rule.LogID, decide func(rule.Log) (rule.LogChange, error)) (rule.Log, error) {
 	return timed(ctx, j.m, journalAmend, func(ctx context.Context) (rule.Log, error) { return j.Journal.Amend(ctx, id, decide) })
 }
 
-// Look implements service.Journal.
 func (j *journal) Look(ctx context.Context, id rule.LogID) (rule.Log, error) {
 	return timed(ctx, j.m, journalLook, func(ctx context.Context) (rule.Log, error) { return j.Journal.Look(ctx, id) })
 }
 
-// Segments implements service.Journal.
 func (j *journal) Segments(ctx context.Context, id rule.LogID, after leadership.Index, limit int) ([]rule.Segment, error) {
 	return timed(ctx, j.m, journalSegments, func(ctx context.Context) ([]rule.Segment, error) { return j.Journal.Segments(ctx, id, after, limit) })
 }
 
-// Snapshot implements service.Journal.
 func (j *journal) Snapshot(ctx context.Context, id rule.LogID) (rule.Segment, error) {
 	return timed(ctx, j.m, journalSnapshot, func(ctx context.Context) (rule.Segment, error) { return j.Journal.Snapshot(ctx, id) })
 }
 
-// Trim implements service.Journal.
 func (j *journal) Trim(ctx context.Context, id rule.LogID, upTo leadership.Index) error {
 	ctx, ended := j.m.time(ctx, journalTrim)
 	err := j.Journal.Trim(ctx, id, upTo)
@@ -59,7 +53,6 @@ func (j *journal) Trim(ctx context.Context, id rule.LogID, upTo leadership.Index
 	return err
 }
 
-// Logs implements service.Journal.
 func (j *journal) Logs(ctx context.Context, after rule.LogID, limit int) ([]rule.LogID, error) {
 	return timed(ctx, j.m, journalLogs, func(ctx context.Context) ([]rule.LogID, error) { return j.Journal.Logs(ctx, after, limit) })
 }

@@ -60,7 +60,6 @@ type logHandler struct {
 	prefix string                            // of a trace
 }
 
-// Handle implements slog.Handler.
 func (h *logHandler) Handle(ctx context.Context, r slog.Record) error {
 	span := trace.SpanContextFromContext(ctx)
 	if !span.IsValid() {
@@ -77,12 +76,10 @@ func (h *logHandler) Handle(ctx context.Context, r slog.Record) error {
 	return traced.Handle(ctx, r)
 }
 
-// WithAttrs implements slog.Handler.
 func (h *logHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return h.and(func(to slog.Handler) slog.Handler { return to.WithAttrs(attrs) })
 }
 
-// WithGroup implements slog.Handler.
 func (h *logHandler) WithGroup(name string) slog.Handler {
 	return h.and(func(to slog.Handler) slog.Handler { return to.WithGroup(name) })
 }

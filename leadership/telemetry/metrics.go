@@ -214,7 +214,6 @@ func (m *Metrics) Latch(latched func() bool) error {
 // Reason says why a request was refused.
 type Reason string
 
-// The reasons.
 const (
 	Unauthenticated  Reason = "unauthenticated"
 	PermissionDenied Reason = "permission_denied"
@@ -306,4 +305,44 @@ func (b *builder) age(name string) metric.Float64ObservableGauge {
 func (b *builder) callback(f metric.Callback, of ...metric.Observable) {
 	_, err := b.meter.RegisterCallback(f, of...)
 	b.note("the gauges", err)
+}
+
+const nameStretch = "regent.renewals.stretch"
+
+// Stretch shows how far leaders are told to put their renewals off; now returns that, from 0 to 1.
+func (m *Metrics) Stretch(now func() float64) error {
+	b := newBuilder(m.meter)
+	gauge := b.age(nameStretch)
+	b.callback(func(_ context.Context, o metric.Observer) error {
+		o.ObserveFloat64(gauge, now())
+		return nil
+	}, gauge)
+	return errors.Join(b.failed...)
+}
+
+// Bus carries events between the instances on one store; see package instance.
+type Bus interface {
+	Publish(ctx context.Context, events []leadership.Event) (acked int, err error)
+	Run(ctx context.Context, hear func(leadership.Event), live func(bool)) error
+}
+
+// Bus returns the bus with its events remembered: the gauges of elections include what other
+// instances commit, the counters do not.
+func (m *Metrics) Bus(inner Bus) Bus {
+	if m.idle {
+		return inner
+	}
+	return &bus{inner, m}
+}
+
+type bus struct {
+	Bus
+	m *Metrics
+}
+
+func (b *bus) Run(ctx context.Context, hear func(leadership.Event), live func(bool)) error {
+	return b.Bus.Run(ctx, func(e leadership.Event) {
+		b.m.elections.hear(e)
+		hear(e)
+	}, live)
 }

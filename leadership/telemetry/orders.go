@@ -107,7 +107,6 @@ func (o *orders) hear(e leadership.Event) {
 	}
 }
 
-// stop notes a pause.
 func (o *orders) stop(id leadership.OverrideID, since, until time.Time) {
 	if !since.Before(o.until) {
 		o.pausedAt = since

@@ -110,7 +110,6 @@ type transaction struct {
 	refused error
 }
 
-// Update implements service.Store.
 func (s *store) Update(ctx context.Context, e leadership.Election, x rule.Expect, decide func(rule.Snapshot) (rule.Change, error)) (rule.Snapshot, error) {
 	ctx, ended := s.m.time(ctx, storeUpdate)
 	var tx transaction
@@ -132,7 +131,6 @@ func (s *store) Update(ctx context.Context, e leadership.Election, x rule.Expect
 	return after, err
 }
 
-// Get implements service.Store.
 func (s *store) Get(ctx context.Context, e leadership.Election) (rule.Snapshot, error) {
 	ctx, ended := s.m.time(ctx, storeGet)
 	snap, err := s.Store.Get(ctx, e)
@@ -142,7 +140,6 @@ func (s *store) Get(ctx context.Context, e leadership.Election) (rule.Snapshot, 
 	return snap, err
 }
 
-// List implements service.Store.
 func (s *store) List(ctx context.Context, prefix string, after leadership.Election, limit int) (rule.Listing, error) {
 	ctx, ended := s.m.time(ctx, storeList)
 	l, err := s.Store.List(ctx, prefix, after, limit)
@@ -151,7 +148,6 @@ func (s *store) List(ctx context.Context, prefix string, after leadership.Electi
 	return l, err
 }
 
-// Held implements service.Store.
 func (s *store) Held(ctx context.Context, after leadership.Election, limit int) (rule.Listing, error) {
 	ctx, ended := s.m.time(ctx, storeHeld)
 	l, err := s.Store.Held(ctx, after, limit)
@@ -160,7 +156,6 @@ func (s *store) Held(ctx context.Context, after leadership.Election, limit int) 
 	return l, err
 }
 
-// Retirable implements service.Store.
 func (s *store) Retirable(ctx context.Context, at time.Time, limit int) ([]leadership.Election, error) {
 	return timed(ctx, s.m, storeRetirable, func(ctx context.Context) ([]leadership.Election, error) { return s.Store.Retirable(ctx, at, limit) })
 }
@@ -183,12 +178,10 @@ func (s *store) Renew(ctx context.Context, leases []rule.Renewal) []rule.Renewed
 	return answers
 }
 
-// Events implements service.Store.
 func (s *store) Events(ctx context.Context, e leadership.Election, after leadership.Revision, limit int) ([]leadership.Event, error) {
 	return timed(ctx, s.m, storeEvents, func(ctx context.Context) ([]leadership.Event, error) { return s.Store.Events(ctx, e, after, limit) })
 }
 
-// Since implements service.Store.
 func (s *store) Since(ctx context.Context, after time.Time, limit int) (rule.Recent, error) {
 	return timed(ctx, s.m, storeSince, func(ctx context.Context) (rule.Recent, error) { return s.Store.Since(ctx, after, limit) })
 }
@@ -210,7 +203,6 @@ func (s *store) Unannounced(ctx context.Context, e leadership.Election, limit in
 	return events, err
 }
 
-// MarkAnnounced implements service.Store.
 func (s *store) MarkAnnounced(ctx context.Context, ids []leadership.EventID) error {
 	ctx, ended := s.m.time(ctx, storeMark)
 	err := s.Store.MarkAnnounced(ctx, ids)

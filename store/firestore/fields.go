@@ -85,40 +85,29 @@ func (f *fields) take(name string) *firestorepb.Value {
 
 func (f *fields) mistyped(name, want string) { f.fail(fmt.Errorf("field %s is not %s", name, want)) }
 
-func (f *fields) integer(name string) int64 {
-	v, ok := f.take(name).GetValueType().(*firestorepb.Value_IntegerValue)
-	if !ok {
-		f.mistyped(name, "an integer")
-		return 0
+// typed is take for a field whose value must be a V.
+func typed[V any](f *fields, name, want string) *firestorepb.Value {
+	v := f.take(name)
+	if _, is := any(v.GetValueType()).(V); !is {
+		f.mistyped(name, want)
 	}
-	return v.IntegerValue
+	return v
+}
+
+func (f *fields) integer(name string) int64 {
+	return typed[*firestorepb.Value_IntegerValue](f, name, "an integer").GetIntegerValue()
 }
 
 func (f *fields) text(name string) string {
-	v, ok := f.take(name).GetValueType().(*firestorepb.Value_StringValue)
-	if !ok {
-		f.mistyped(name, "a string")
-		return ""
-	}
-	return v.StringValue
+	return typed[*firestorepb.Value_StringValue](f, name, "a string").GetStringValue()
 }
 
 func (f *fields) boolean(name string) bool {
-	v, ok := f.take(name).GetValueType().(*firestorepb.Value_BooleanValue)
-	if !ok {
-		f.mistyped(name, "a boolean")
-		return false
-	}
-	return v.BooleanValue
+	return typed[*firestorepb.Value_BooleanValue](f, name, "a boolean").GetBooleanValue()
 }
 
 func (f *fields) bytes(name string) []byte {
-	v, ok := f.take(name).GetValueType().(*firestorepb.Value_BytesValue)
-	if !ok {
-		f.mistyped(name, "bytes")
-		return nil
-	}
-	return v.BytesValue
+	return typed[*firestorepb.Value_BytesValue](f, name, "bytes").GetBytesValue()
 }
 
 // instant reads a timestamp, or null as the zero time.

@@ -152,7 +152,6 @@ func decodeFields(id string, v values, updated time.Time) (document, rule.Carrie
 	return doc, carried, f.done()
 }
 
-// start reads when the lease started.
 func (f *fields) start(r rule.Record, updated time.Time) time.Time {
 	renewed, due := f.sparse(renewedField), f.sparse(dueField)
 	switch {

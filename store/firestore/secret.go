@@ -40,7 +40,6 @@ const (
 	secretPatience = time.Second
 )
 
-// sealKey seals tickets.
 type sealKey struct {
 	raw  []byte
 	id   [4]byte // of the ticket's key, in the ticket

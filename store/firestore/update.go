@@ -116,7 +116,6 @@ type refusal struct {
 	row   int   // how many in a row were refused because something exists, though the same was seen before each
 }
 
-// and adds one more refusal.
 func (r refusal) and(cause error, seen sight) refusal {
 	next := refusal{cause: cause, seen: seen}
 	if status.Code(cause) == codes.AlreadyExists {
@@ -204,7 +203,6 @@ func (s *Store) commit(ctx context.Context, writes ...*firestorepb.Write) (commi
 	return committed{at: timeOf(reply.CommitTime), updated: timeOf(first.UpdateTime), last: timeOf(last.UpdateTime)}, nil
 }
 
-// put replaces a document.
 func put(name string, v values, condition *firestorepb.Precondition) *firestorepb.Write {
 	return &firestorepb.Write{
 		Operation:       &firestorepb.Write_Update{Update: &firestorepb.Document{Name: name, Fields: v}},

@@ -36,7 +36,6 @@ func (d *data) log(id rule.LogID) logData {
 	return l
 }
 
-// Amend implements service.Journal.
 func (s *Store) Amend(ctx context.Context, id rule.LogID, decide func(rule.Log) (rule.LogChange, error)) (rule.Log, error) {
 	if err := s.ready(ctx); err != nil {
 		return rule.Log{}, err
@@ -84,13 +83,11 @@ func (l *logData) behind(after leadership.Index) int {
 	return at
 }
 
-// Look implements service.Journal.
 func (s *Store) Look(ctx context.Context, id rule.LogID) (head rule.Log, err error) {
 	err = s.look(ctx, id, func(l logData) { head = l.head })
 	return head, err
 }
 
-// Segments implements service.Journal.
 func (s *Store) Segments(ctx context.Context, id rule.LogID, after leadership.Index, limit int) (found []rule.Segment, err error) {
 	err = s.look(ctx, id, func(l logData) {
 		size := 0
@@ -104,13 +101,11 @@ func (s *Store) Segments(ctx context.Context, id rule.LogID, after leadership.In
 	return found, err
 }
 
-// Snapshot implements service.Journal.
 func (s *Store) Snapshot(ctx context.Context, id rule.LogID) (snapshot rule.Segment, err error) {
 	err = s.look(ctx, id, func(l logData) { snapshot = l.snapshot })
 	return snapshot, err
 }
 
-// Trim implements service.Journal.
 func (s *Store) Trim(ctx context.Context, id rule.LogID, upTo leadership.Index) error {
 	return s.look(ctx, id, func(l logData) {
 		if at := l.behind(upTo); at > 0 {
@@ -120,7 +115,6 @@ func (s *Store) Trim(ctx context.Context, id rule.LogID, upTo leadership.Index) 
 	})
 }
 
-// Logs implements service.Journal.
 func (s *Store) Logs(ctx context.Context, after rule.LogID, limit int) ([]rule.LogID, error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, err

@@ -107,7 +107,6 @@ func (s *Store) ready(ctx context.Context) error {
 	return nil
 }
 
-// Update implements service.Store.
 func (s *Store) Update(ctx context.Context, e leadership.Election, _ rule.Expect, decide func(rule.Snapshot) (rule.Change, error)) (rule.Snapshot, error) {
 	if err := s.ready(ctx); err != nil {
 		return rule.Snapshot{}, err
@@ -174,12 +173,10 @@ func (d *data) newest(e leadership.Election) rule.Newest {
 	return rule.Newest{Revision: last.Revision, Token: last.Token}
 }
 
-// Get implements service.Store.
 func (s *Store) Get(ctx context.Context, e leadership.Election) (rule.Snapshot, error) {
 	return s.Update(ctx, e, rule.Expect{}, func(rule.Snapshot) (rule.Change, error) { return rule.Change{}, nil })
 }
 
-// List implements service.Store.
 func (s *Store) List(ctx context.Context, prefix string, after leadership.Election, limit int) (rule.Listing, error) {
 	if err := s.ready(ctx); err != nil {
 		return rule.Listing{}, err
@@ -239,7 +236,6 @@ func (s *Store) Held(ctx context.Context, after leadership.Election, limit int) 
 	return listing, nil
 }
 
-// Retirable implements service.Store.
 func (s *Store) Retirable(ctx context.Context, at time.Time, limit int) ([]leadership.Election, error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, err
@@ -256,7 +252,6 @@ func (s *Store) Retirable(ctx context.Context, at time.Time, limit int) ([]leade
 	return due.By(at, limit), nil
 }
 
-// Renew implements service.Store.
 func (s *Store) Renew(ctx context.Context, leases []rule.Renewal) []rule.Renewed {
 	answers := make([]rule.Renewed, len(leases))
 	for i, c := range leases {
@@ -277,7 +272,6 @@ func (s *Store) renew(ctx context.Context, c rule.Renewal) (a rule.Renewed) {
 	return a
 }
 
-// Events implements service.Store.
 func (s *Store) Events(ctx context.Context, e leadership.Election, after leadership.Revision, limit int) ([]leadership.Event, error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, err
@@ -293,7 +287,6 @@ func (s *Store) Events(ctx context.Context, e leadership.Election, after leaders
 	return found, nil
 }
 
-// Since implements service.Store.
 func (s *Store) Since(ctx context.Context, after time.Time, limit int) (rule.Recent, error) {
 	if err := s.ready(ctx); err != nil {
 		return rule.Recent{}, err
@@ -316,7 +309,6 @@ func (s *Store) Since(ctx context.Context, after time.Time, limit int) (rule.Rec
 	return d.history.Since(after, now, found, limit)
 }
 
-// Unannounced implements service.Store.
 func (s *Store) Unannounced(ctx context.Context, e leadership.Election, limit int) ([]leadership.Event, error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, err
@@ -342,7 +334,6 @@ func (s *Store) Unannounced(ctx context.Context, e leadership.Election, limit in
 	return found, nil
 }
 
-// MarkAnnounced implements service.Store.
 func (s *Store) MarkAnnounced(ctx context.Context, ids []leadership.EventID) error {
 	if err := s.ready(ctx); err != nil {
 		return err

@@ -19,11 +19,6 @@ ORDER BY l.cluster_id LIMIT @limit`
 
 // Held is one strong query. Records are checked as List does.
 func (s *Store) Held(ctx context.Context, after leadership.Election, limit int) (rule.Listing, error) {
-	ctx, done, err := s.begin(ctx)
-	if err != nil {
-		return rule.Listing{}, err
-	}
-	defer done()
 	statement := spanner.Statement{SQL: heldSQL, Params: map[string]any{
 		"after": string(after), "limit": int64(limit) + 1, // one more tells whether there is more
 	}}
@@ -41,11 +36,6 @@ ORDER BY l.retire_at, l.cluster_id LIMIT @limit`
 
 // Retirable is one strong query.
 func (s *Store) Retirable(ctx context.Context, at time.Time, limit int) ([]leadership.Election, error) {
-	ctx, done, err := s.begin(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer done()
 	statement := spanner.Statement{SQL: retirableSQL, Params: map[string]any{"at": at, "limit": int64(limit)}}
 	rows, err := collect[struct {
 		ClusterID string `spanner:"cluster_id"`

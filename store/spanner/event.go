@@ -89,11 +89,6 @@ ORDER BY v.revision LIMIT @limit`
 
 // Events is one strong query.
 func (s *Store) Events(ctx context.Context, e leadership.Election, after leadership.Revision, limit int) ([]leadership.Event, error) {
-	ctx, done, err := s.begin(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer done()
 	statement := spanner.Statement{SQL: eventsSQL, Params: map[string]any{
 		"election": string(e), "after": int64(after), "limit": int64(limit),
 	}}

@@ -115,7 +115,6 @@ func (s *Store) Look(ctx context.Context, id rule.LogID) (rule.Log, error) {
 	return row.log(id, found)
 }
 
-// headRow is a row of LeadershipLogs.
 type headRow struct {
 	SchemaVersion int64     `spanner:"schema_version"`
 	Text          string    `spanner:"text"`
@@ -219,7 +218,6 @@ func (s *Store) segments(ctx context.Context, op string, id rule.LogID, keys spa
 	}
 }
 
-// segmentRow is a row of LeadershipLogSegments.
 type segmentRow struct {
 	Place       int64     `spanner:"place"`
 	FirstIndex  int64     `spanner:"first_index"`
@@ -261,11 +259,6 @@ ORDER BY l.cluster_id, l.kind LIMIT @limit`
 
 // Logs is one strong query.
 func (s *Store) Logs(ctx context.Context, after rule.LogID, limit int) ([]rule.LogID, error) {
-	ctx, done, err := s.begin(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer done()
 	statement := spanner.Statement{SQL: logsSQL, Params: map[string]any{
 		"election": string(after.Election), "kind": string(after.Kind), "limit": int64(max(limit, 0)),
 	}}

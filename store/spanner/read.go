@@ -103,11 +103,6 @@ ORDER BY l.cluster_id LIMIT @limit`
 
 // List is one strong query. It does not compare records with their histories; Get and Update do.
 func (s *Store) List(ctx context.Context, prefix string, after leadership.Election, limit int) (rule.Listing, error) {
-	ctx, done, err := s.begin(ctx)
-	if err != nil {
-		return rule.Listing{}, err
-	}
-	defer done()
 	statement := spanner.Statement{SQL: listSQL, Params: map[string]any{
 		"prefix": prefix, "after": string(after), "limit": int64(limit) + 1, // one more tells whether there is more
 	}}
@@ -135,8 +130,14 @@ func (s *Store) listing(rows []found, limit int) rule.Listing {
 	return l
 }
 
-// collect runs a strong query of its own and returns its rows. The error carries StoreUnavailable.
+// collect is a call that runs one strong query, and returns its rows. The error carries
+// StoreUnavailable.
 func collect[R any](ctx context.Context, s *Store, op, subject string, statement spanner.Statement) ([]R, error) {
+	ctx, done, err := s.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	rows, err := query[R](ctx, s.client.Single(), op, statement)
 	if err != nil {
 		return nil, failure(ctx, op, subject, leadership.StoreUnavailable, err)

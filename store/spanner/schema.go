@@ -55,7 +55,6 @@ func checkSchema(ctx context.Context, client *spanner.Client, database string) (
 	return v.at, err
 }
 
-// versions is the row of LeadershipSchema.
 type versions struct {
 	Version int64     `spanner:"version"` // 0 if there is none
 	Lowest  int64     `spanner:"lowest"`

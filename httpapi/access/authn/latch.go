@@ -46,7 +46,6 @@ func (l *latch) close(why string) {
 	l.why, l.awaiting = why, false
 }
 
-// open answers calls.
 func (l *latch) open() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -34,7 +34,6 @@ func (o object) has(name string) bool {
 	return ok
 }
 
-// text reads a string.
 func (o object) text(name string) (string, error) {
 	if !o.has(name) {
 		return "", nil

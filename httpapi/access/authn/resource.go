@@ -55,7 +55,6 @@ func (r *Resource) Challenge(path string) string {
 	return fmt.Sprintf(`resource_metadata="%s%s%s"`, r.origin, ResourcePath, path)
 }
 
-// ServeHTTP implements http.Handler.
 func (r *Resource) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	document, found := r.documents[strings.TrimPrefix(request.URL.Path, ResourcePath)]
 	var refused *leadership.Error

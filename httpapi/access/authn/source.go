@@ -69,7 +69,6 @@ func isLoopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// read reads the issuer's keys.
 func (s source) read(ctx context.Context) (keys, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -110,7 +109,6 @@ func (s source) discover(ctx context.Context) (string, error) {
 	return doc.JWKSURI, nil
 }
 
-// get reads a JSON document.
 func (s source) get(ctx context.Context, from string, into any) (http.Header, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, from, nil)
 	if err != nil {

@@ -160,7 +160,6 @@ func verify(signed *jose.JSONWebSignature, key publicKey) error {
 
 func errSignature() error { return refuse("the signature of the token is wrong; get a new token") }
 
-// issuers lists the accepted issuers.
 func (v *verifier) issuers() string {
 	return strings.Join(slices.Sorted(maps.Keys(v.rings)), " or ")
 }

@@ -28,7 +28,6 @@ type Access struct {
 	limits map[string]limit.Limits // by principal
 }
 
-// document is an access file.
 type document struct {
 	Grants []grant     `yaml:"grants"`
 	Limits []allowance `yaml:"limits"`
@@ -56,7 +55,6 @@ const anyCaller = "*"
 // Crowd says who may be among the authenticated callers, for whom "*" stands.
 type Crowd string
 
-// The crowds.
 const (
 	Admitted Crowd = "admitted" // those that another check has let in, such as Cloud Run's IAM
 	Anyone   Crowd = "anyone"   // all that can get a token of the issuer: with Google, every account

@@ -121,14 +121,12 @@ func codeOf(err error) (code leadership.Code) {
 	return code
 }
 
-// Visible implements instance.Filter.
 func (g *Gate) Visible(ctx context.Context, op instance.Op, e leadership.Election) bool {
 	who, known := authn.From(ctx)
 	op.Election = e
 	return known && g.access().allows(who, op)
 }
 
-// Covered implements instance.Filter.
 func (g *Gate) Covered(ctx context.Context, op instance.Op) []leadership.Election {
 	who, _ := authn.From(ctx)
 	return g.access().covered(who, op)

@@ -122,14 +122,12 @@ func (a *account) forgetElections(now time.Time) {
 	}
 }
 
-// use counts the election.
 func (a *account) use(e leadership.Election) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.elections[e] = time.Now()
 }
 
-// deleted counts the election no more.
 func (a *account) deleted(e leadership.Election) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

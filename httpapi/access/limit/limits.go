@@ -48,7 +48,6 @@ const (
 	mostBytes = 1 << 30
 )
 
-// orDefault replaces zeros by defaults.
 func (l Limits) orDefault() Limits {
 	return Limits{
 		Renewals:  cmp.Or(l.Renewals, Default.Renewals),

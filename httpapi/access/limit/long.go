@@ -36,7 +36,6 @@ func NewLong(concurrency, connections int, refused func(ctx context.Context, quo
 	return &Long{newShares(most, max(of/2, 1)), refused}
 }
 
-// Enter implements instance.Gate.
 func (g *Long) Enter(ctx context.Context, op instance.Op) (done func(error), err error) {
 	if !op.Waits {
 		return nil, nil

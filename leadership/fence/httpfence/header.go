@@ -42,7 +42,6 @@ func Parse(h http.Header) (fence.Mark, error) {
 	return m, nil
 }
 
-// single returns the header's only value.
 func single(h http.Header, name, what string) (string, error) {
 	switch values := h.Values(name); len(values) {
 	case 1:

@@ -26,7 +26,6 @@ type signal struct {
 // googleHost is the host of Google's collector.
 const googleHost = "telemetry.googleapis.com"
 
-// The protocols.
 const (
 	overGRPC = "grpc"
 	overHTTP = "http/protobuf"

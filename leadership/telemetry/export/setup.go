@@ -96,7 +96,6 @@ func (p *Pipeline) open(ctx context.Context, c Config, s settings) error {
 	return err
 }
 
-// readers returns what collects metrics.
 func (p *Pipeline) readers(ctx context.Context, c Config, s signal, dial dialOptions) (readers []sdkmetric.Option, err error) {
 	if c.Prometheus {
 		reader, err := p.serve()
@@ -145,7 +144,6 @@ type complaints struct {
 	last time.Time
 }
 
-// Handle implements otel.ErrorHandler.
 func (c *complaints) Handle(err error) {
 	c.mu.Lock()
 	again := !c.last.IsZero() && time.Since(c.last) < time.Minute

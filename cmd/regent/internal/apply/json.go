@@ -19,7 +19,6 @@ func fromJSON(text []byte) *yaml.Node {
 	return r.node()
 }
 
-// jsonReader reads a valid JSON text.
 type jsonReader struct {
 	*json.Decoder
 	text []byte

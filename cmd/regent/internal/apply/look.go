@@ -38,8 +38,12 @@ func Look(ctx context.Context, server Server, declared []Declared, o Options) ([
 	}
 	listed := map[leadership.Election]leadership.Lease{}
 	for _, prefix := range prefixes {
-		if err := list(ctx, server, prefix, listed); err != nil {
+		all, err := List(ctx, server, prefix)
+		if err != nil {
 			return nil, err
+		}
+		for _, l := range all {
+			listed[l.Election] = l
 		}
 	}
 	steps := make([]Step, 0, len(declared))
@@ -73,18 +77,17 @@ func common(names []leadership.Election) string {
 	return first[:n]
 }
 
-func list(ctx context.Context, server Server, prefix string, into map[leadership.Election]leadership.Lease) error {
+// List returns the elections whose names begin with the prefix, in their order.
+func List(ctx context.Context, server Server, prefix string) (all []leadership.Lease, err error) {
 	r := leadership.ListRequest{Prefix: prefix, Limit: leadership.MaxPageSize}
 	for {
 		page, err := server.List(ctx, r)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		for _, l := range page.Leases {
-			into[l.Election] = l
-		}
+		all = append(all, page.Leases...)
 		if page.Next == "" {
-			return nil
+			return all, nil
 		}
 		r.After = page.Next
 	}

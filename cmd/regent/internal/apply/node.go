@@ -96,7 +96,6 @@ type writer struct {
 	failed bool
 }
 
-// fail notes a mistake.
 func (w *writer) fail(at *yaml.Node, format string, args ...any) {
 	w.failed = true
 	w.wrong(at, format, args...)

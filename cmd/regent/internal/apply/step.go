@@ -12,7 +12,6 @@ import (
 // Action is what a step does to its election.
 type Action string
 
-// The actions.
 const (
 	None    Action = "none" // the election is as the files declare it
 	Create  Action = "create"

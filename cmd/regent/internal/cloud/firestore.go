@@ -93,7 +93,6 @@ func (f field) judge(check string, is fieldAnswer) Finding {
 	return ok(check, "%s", f)
 }
 
-// String says what the field needs.
 func (f field) String() string {
 	text := "no index"
 	if len(f.indexes) > 0 {

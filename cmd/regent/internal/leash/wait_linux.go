@@ -38,7 +38,6 @@ func (b *orderReader) wait(deadline time.Duration) (readable bool, err error) {
 	return fds[0].Revents != 0, nil
 }
 
-// alarm fires at an instant.
 type alarm struct {
 	fired chan struct{}
 	timer *os.File

@@ -15,6 +15,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, ClassVar, Mapping
 
 
@@ -36,10 +37,16 @@ class NotRegent(RegentError):
 
 
 class ApiError(RegentError):
-    """An error with a code. Each code is a class of its own."""
+    """An error with a code. Each code is a class of its own, with the same words for a name."""
 
     code: ClassVar[str] = ""
     transient: ClassVar[bool] = False  # the same call may succeed soon
+    waits: ClassVar[bool] = False  # it is transient if the server says when to try again
+
+    def __init_subclass__(cls, *, transient: bool = False, waits: bool = False) -> None:
+        if ApiError in cls.__bases__:  # others have the code of the class above them
+            cls.code = re.sub("(?<=[a-z])(?=[A-Z])", "_", cls.__name__).upper()
+            cls.transient, cls.waits = transient, waits
 
     def __init__(self, detail: str = "", problem: Mapping[str, Any] | None = None, *, retry_after: float = 0.0) -> None:
         super().__init__(detail)
@@ -75,8 +82,6 @@ class ApiError(RegentError):
         """Whether the same call may succeed soon."""
         return self.transient or self.waits and self.retry_after > 0
 
-    waits: ClassVar[bool] = False  # it is transient if the server says when to try again
-
 
 def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
@@ -85,55 +90,37 @@ def _text(value: object) -> str:
 class InvalidArgument(ApiError, ValueError):
     """The request is wrong; correct it before sending it again."""
 
-    code = "INVALID_ARGUMENT"
 
-
-class Unauthenticated(ApiError):
+class Unauthenticated(ApiError, waits=True):
     """The server does not know who calls: send a token."""
-
-    code, waits = "UNAUTHENTICATED", True
 
 
 class PermissionDenied(ApiError):
     """The caller has no right to do this."""
 
-    code = "PERMISSION_DENIED"
-
 
 class NotFound(ApiError):
     """It does not exist."""
-
-    code = "NOT_FOUND"
 
 
 class MethodNotAllowed(ApiError):
     """The path has other methods."""
 
-    code = "METHOD_NOT_ALLOWED"
-
 
 class NotAcceptable(ApiError):
     """The server has no reply of that type."""
 
-    code = "NOT_ACCEPTABLE"
 
-
-class RequestTimeout(ApiError):
+class RequestTimeout(ApiError, transient=True):
     """The request did not arrive in time, and nothing was done."""
-
-    code, transient = "REQUEST_TIMEOUT", True
 
 
 class LeaseHeld(ApiError):
     """Another candidate leads, or no grant is possible yet: see reason."""
 
-    code = "LEASE_HELD"
-
 
 class LeaseLost(ApiError):
     """The lease is over: stop now."""
-
-    code = "LEASE_LOST"
 
 
 class LeaseExpired(LeaseLost):
@@ -163,121 +150,81 @@ class LeaseReleased(LeaseLost):
 class TokenStale(ApiError):
     """The token is not that of the present leader; do not act on it."""
 
-    code = "TOKEN_STALE"
-
 
 class ElectionDeleted(ApiError):
     """The election has no leader until an operator configures it anew."""
 
-    code = "ELECTION_DELETED"
 
-
-class NotEligible(ApiError):
+class NotEligible(ApiError, waits=True):
     """The candidate lacks what the election's policy requires."""
-
-    code, waits = "NOT_ELIGIBLE", True
 
 
 class NotReady(ApiError):
     """The leader has not said that it serves, or its successor that it is ready."""
 
-    code = "NOT_READY"
-
 
 class DepthExceeded(ApiError):
     """The election is as deep in the tree as its limits allow."""
-
-    code = "DEPTH_EXCEEDED"
 
 
 class IndexMismatch(ApiError):
     """The journal has entries that the caller does not know of."""
 
-    code = "INDEX_MISMATCH"
-
 
 class ReadOnly(ApiError):
     """Too few members of the electorate are present: do not write."""
-
-    code = "READ_ONLY"
 
 
 class LimitExceeded(ApiError):
     """There is no room for more; end something first."""
 
-    code = "LIMIT_EXCEEDED"
-
 
 class HistoryCompacted(ApiError):
     """The events, or entries, are no longer kept."""
-
-    code = "HISTORY_COMPACTED"
 
 
 class RevisionMismatch(ApiError):
     """The election has changed since it was read."""
 
-    code = "REVISION_MISMATCH"
-
 
 class PayloadTooLarge(ApiError):
     """The body is too large."""
-
-    code = "PAYLOAD_TOO_LARGE"
 
 
 class UriTooLong(ApiError):
     """The URI is too long."""
 
-    code = "URI_TOO_LONG"
-
 
 class UnsupportedMediaType(ApiError):
     """The server takes no body of that type."""
 
-    code = "UNSUPPORTED_MEDIA_TYPE"
 
-
-class RateLimited(ApiError):
+class RateLimited(ApiError, transient=True):
     """Too many requests; send this one again later."""
 
-    code, transient = "RATE_LIMITED", True
 
-
-class Internal(ApiError):
+class Internal(ApiError, transient=True):
     """The server failed; its log has the cause under the request id."""
 
-    code, transient = "INTERNAL", True
 
-
-class RecordCorrupt(ApiError):
+class RecordCorrupt(ApiError, transient=True):
     """The store's record cannot be trusted, and nothing is granted on it."""
 
-    code, transient = "RECORD_CORRUPT", True
 
-
-class RecordTooNew(ApiError):
+class RecordTooNew(ApiError, transient=True):
     """The record needs a newer version of the server; nothing was done."""
 
-    code, transient = "RECORD_TOO_NEW", True
 
-
-class StoreUnavailable(ApiError):
+class StoreUnavailable(ApiError, transient=True):
     """Nothing was done; try again, a leader until its own deadline."""
 
-    code, transient = "STORE_UNAVAILABLE", True
 
-
-class Draining(ApiError):
+class Draining(ApiError, transient=True):
     """The instance is shutting down and nothing was done; try again."""
 
-    code, transient = "DRAINING", True
 
-
-class OutcomeUnknown(ApiError):
+class OutcomeUnknown(ApiError, transient=True):
     """It may have been done; the same call again finds out."""
-
-    code, transient = "OUTCOME_UNKNOWN", True
 
 
 CODES: dict[str, type[ApiError]] = {kind.code: kind for kind in ApiError.__subclasses__()}

@@ -3,8 +3,7 @@ import { invalid } from "./errors.ts";
 import { misread, type Call, type Http } from "./http.ts";
 import { candidateID, path, quote, text, type LeaseRequest, type Schemas } from "./wire.ts";
 import type {
-  Acknowledgement, Checkpoint, Effects, ElectionEvent, ElectionPage, ElectionState, Explanation, JoinRequest, JournalHead, JournalPage,
-  JournalSnapshot, Members, Override, Tree,
+  Acknowledgement, Checkpoint, ElectionEvent, ElectionPage, ElectionState, Explanation, JoinRequest, JournalHead, JournalPage, JournalSnapshot, Override,
 } from "./schemas.ts";
 
 /** What a call may have beside its arguments. */
@@ -114,11 +113,6 @@ export async function overrides(http: Http, election: string, options: CallOptio
   return body.overrides;
 }
 
-/** @internal Reads an election as a cluster: its members, what token each follows, the quorum, and a status. */
-export function members(http: Http, election: string, options: CallOptions = {}): Promise<Members> {
-  return about(http, election, "members", "/members", get(options));
-}
-
 /** @internal Makes the caller a member until the ttl of the request is over, and returns who leads. */
 export function join(http: Http, election: string, request: JoinRequest, options: CallOptions = {}): Promise<ElectionState> {
   candidateID(request.candidateId);
@@ -135,11 +129,6 @@ export async function leave(http: Http, election: string, id: string, bounds: Bo
 export function awaitAcknowledgement(http: Http, election: string, token: number, need: number, wait: number, options: CallOptions = {}): Promise<Acknowledgement> {
   const body = { fencingToken: token, need, wait: text(wait) };
   return about(http, election, "await acknowledgement", ":awaitAcknowledgement", { body, wait, signal: options.signal });
-}
-
-/** @internal Reads an election and what was delegated below it, the parents before their children. */
-export function tree(http: Http, election: string, options: CallOptions = {}): Promise<Tree> {
-  return about(http, election, "tree", "/tree", get(options));
 }
 
 /** @internal Makes a call in the name of a lease. */
@@ -161,19 +150,9 @@ export async function delegate(http: Http, lease: LeaseRequest, child: string, l
   return body;
 }
 
-/** @internal Reads the checkpoint of an election. NotFound: it has none. */
-export function checkpoint(http: Http, election: string, options: CallOptions = {}): Promise<Checkpoint> {
-  return about(http, election, "checkpoint", "/checkpoint", get(options));
-}
-
 /** @internal */
 export function putCheckpoint(http: Http, lease: LeaseRequest, content: object, options: CallOptions = {}): Promise<Checkpoint> {
   return about(http, lease.election, "put checkpoint", "/checkpoint", { method: "PUT", body: as(lease, content), changes: true, signal: options.signal });
-}
-
-/** @internal Reads the effects of an election. */
-export function effects(http: Http, election: string, options: CallOptions = {}): Promise<Effects> {
-  return about(http, election, "effects", "/effects", get(options));
 }
 
 /** @internal Begins or finishes an effect, as the suffix says. */

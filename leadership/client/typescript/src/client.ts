@@ -1,5 +1,5 @@
 import * as api from "./api.ts";
-import type { CallOptions } from "./api.ts";
+import { about, get, type CallOptions } from "./api.ts";
 import { Calls } from "./calls.ts";
 import { Campaign, type Means } from "./campaign.ts";
 import { defaultCandidate, idOf, type LeadOptions } from "./candidate.ts";
@@ -180,7 +180,7 @@ export class Client {
 
   /** Reads an election as a cluster: its members, what token each follows, the quorum, and a status. */
   members(election: string, options: CallOptions = {}): Promise<Members> {
-    return api.members(this.#http, election, options);
+    return about(this.#http, election, "members", "/members", get(options));
   }
 
   /** Makes the caller a member until the ttl is over, and returns who leads. See member, which stays one. */
@@ -225,17 +225,17 @@ export class Client {
 
   /** Reads an election with what was delegated below it. */
   tree(election: string, options: CallOptions = {}): Promise<Tree> {
-    return api.tree(this.#http, election, options);
+    return about(this.#http, election, "tree", "/tree", get(options));
   }
 
   /** Reads the checkpoint of an election. NotFound: it has none. */
   checkpoint(election: string, options: CallOptions = {}): Promise<Checkpoint> {
-    return api.checkpoint(this.#http, election, options);
+    return about(this.#http, election, "checkpoint", "/checkpoint", get(options));
   }
 
   /** Reads the effects that leaders have begun and finished; see Lease.beginEffect. Old ones are forgotten. */
   effects(election: string, options: CallOptions = {}): Promise<Effects> {
-    return api.effects(this.#http, election, options);
+    return about(this.#http, election, "effects", "/effects", get(options));
   }
 
   /**

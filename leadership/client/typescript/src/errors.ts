@@ -48,39 +48,23 @@ export class RegentError extends Error {
   }
 }
 
-export class InvalidArgument extends RegentError {
-  static override readonly code = "INVALID_ARGUMENT";
-  static override readonly status = 400;
+/** Returns the base of the class of a code, which has this HTTP status. */
+function coded<C extends string>(code: C, status: number) {
+  return class extends RegentError {
+    static override readonly code = code;
+    static override readonly status = status;
+  };
 }
-export class Unauthenticated extends RegentError {
-  static override readonly code = "UNAUTHENTICATED";
-  static override readonly status = 401;
-}
-export class PermissionDenied extends RegentError {
-  static override readonly code = "PERMISSION_DENIED";
-  static override readonly status = 403;
-}
-export class NotFound extends RegentError {
-  static override readonly code = "NOT_FOUND";
-  static override readonly status = 404;
-}
-export class MethodNotAllowed extends RegentError {
-  static override readonly code = "METHOD_NOT_ALLOWED";
-  static override readonly status = 405;
-}
-export class NotAcceptable extends RegentError {
-  static override readonly code = "NOT_ACCEPTABLE";
-  static override readonly status = 406;
-}
-export class RequestTimeout extends RegentError {
-  static override readonly code = "REQUEST_TIMEOUT";
-  static override readonly status = 408;
-}
+
+export class InvalidArgument extends coded("INVALID_ARGUMENT", 400) {}
+export class Unauthenticated extends coded("UNAUTHENTICATED", 401) {}
+export class PermissionDenied extends coded("PERMISSION_DENIED", 403) {}
+export class NotFound extends coded("NOT_FOUND", 404) {}
+export class MethodNotAllowed extends coded("METHOD_NOT_ALLOWED", 405) {}
+export class NotAcceptable extends coded("NOT_ACCEPTABLE", 406) {}
+export class RequestTimeout extends coded("REQUEST_TIMEOUT", 408) {}
 /** Another candidate leads, or comes first. */
-export class LeaseHeld extends RegentError {
-  static override readonly code = "LEASE_HELD";
-  static override readonly status = 409;
-}
+export class LeaseHeld extends coded("LEASE_HELD", 409) {}
 
 /** Why a lease has ended. */
 export type End =
@@ -91,9 +75,7 @@ export type End =
   | "RESIGNED"; // it was released
 
 /** The lease has ended: stop now. `end` says why. */
-export class LeaseLost extends RegentError {
-  static override readonly code = "LEASE_LOST";
-  static override readonly status = 409;
+export class LeaseLost extends coded("LEASE_LOST", 409) {
   readonly end: End;
   /**
    * The body was still running when the lease ended in the store, after the deadline and the
@@ -106,88 +88,28 @@ export class LeaseLost extends RegentError {
     this.end = details.end ?? "LEASE_LOST";
   }
 }
-export class TokenStale extends RegentError {
-  static override readonly code = "TOKEN_STALE";
-  static override readonly status = 409;
-}
-export class ElectionDeleted extends RegentError {
-  static override readonly code = "ELECTION_DELETED";
-  static override readonly status = 409;
-}
-export class NotEligible extends RegentError {
-  static override readonly code = "NOT_ELIGIBLE";
-  static override readonly status = 409;
-}
-export class NotReady extends RegentError {
-  static override readonly code = "NOT_READY";
-  static override readonly status = 409;
-}
-export class DepthExceeded extends RegentError {
-  static override readonly code = "DEPTH_EXCEEDED";
-  static override readonly status = 409;
-}
-export class IndexMismatch extends RegentError {
-  static override readonly code = "INDEX_MISMATCH";
-  static override readonly status = 409;
-}
-export class ReadOnly extends RegentError {
-  static override readonly code = "READ_ONLY";
-  static override readonly status = 409;
-}
-export class LimitExceeded extends RegentError {
-  static override readonly code = "LIMIT_EXCEEDED";
-  static override readonly status = 409;
-}
-export class HistoryCompacted extends RegentError {
-  static override readonly code = "HISTORY_COMPACTED";
-  static override readonly status = 410;
-}
-export class RevisionMismatch extends RegentError {
-  static override readonly code = "REVISION_MISMATCH";
-  static override readonly status = 412;
-}
-export class PayloadTooLarge extends RegentError {
-  static override readonly code = "PAYLOAD_TOO_LARGE";
-  static override readonly status = 413;
-}
-export class URITooLong extends RegentError {
-  static override readonly code = "URI_TOO_LONG";
-  static override readonly status = 414;
-}
-export class UnsupportedMediaType extends RegentError {
-  static override readonly code = "UNSUPPORTED_MEDIA_TYPE";
-  static override readonly status = 415;
-}
-export class RateLimited extends RegentError {
-  static override readonly code = "RATE_LIMITED";
-  static override readonly status = 429;
-}
-export class Internal extends RegentError {
-  static override readonly code = "INTERNAL";
-  static override readonly status = 500;
-}
-export class RecordCorrupt extends RegentError {
-  static override readonly code = "RECORD_CORRUPT";
-  static override readonly status = 500;
-}
-export class RecordTooNew extends RegentError {
-  static override readonly code = "RECORD_TOO_NEW";
-  static override readonly status = 503;
-}
+export class TokenStale extends coded("TOKEN_STALE", 409) {}
+export class ElectionDeleted extends coded("ELECTION_DELETED", 409) {}
+export class NotEligible extends coded("NOT_ELIGIBLE", 409) {}
+export class NotReady extends coded("NOT_READY", 409) {}
+export class DepthExceeded extends coded("DEPTH_EXCEEDED", 409) {}
+export class IndexMismatch extends coded("INDEX_MISMATCH", 409) {}
+export class ReadOnly extends coded("READ_ONLY", 409) {}
+export class LimitExceeded extends coded("LIMIT_EXCEEDED", 409) {}
+export class HistoryCompacted extends coded("HISTORY_COMPACTED", 410) {}
+export class RevisionMismatch extends coded("REVISION_MISMATCH", 412) {}
+export class PayloadTooLarge extends coded("PAYLOAD_TOO_LARGE", 413) {}
+export class URITooLong extends coded("URI_TOO_LONG", 414) {}
+export class UnsupportedMediaType extends coded("UNSUPPORTED_MEDIA_TYPE", 415) {}
+export class RateLimited extends coded("RATE_LIMITED", 429) {}
+export class Internal extends coded("INTERNAL", 500) {}
+export class RecordCorrupt extends coded("RECORD_CORRUPT", 500) {}
+export class RecordTooNew extends coded("RECORD_TOO_NEW", 503) {}
 /** Nothing was done: the server or its store was not reached, or the call changes nothing. */
-export class StoreUnavailable extends RegentError {
-  static override readonly code = "STORE_UNAVAILABLE";
-  static override readonly status = 503;
-}
-export class Draining extends RegentError {
-  static override readonly code = "DRAINING";
-  static override readonly status = 503;
-}
+export class StoreUnavailable extends coded("STORE_UNAVAILABLE", 503) {}
+export class Draining extends coded("DRAINING", 503) {}
 /** It may have been done: the same call again finds out. */
-export class OutcomeUnknown extends RegentError {
-  static override readonly code = "OUTCOME_UNKNOWN";
-  static override readonly status = 504;
-}
+export class OutcomeUnknown extends coded("OUTCOME_UNKNOWN", 504) {}
 
 /** The class of each code. */
 export const errorClasses: Readonly<Record<string, typeof RegentError>> = Object.freeze(

@@ -43,7 +43,7 @@ func (i *Instance) recall(ctx context.Context, g leadership.Grant) error {
 	}
 	asked := i.now()
 	back, released := i.service.GiveBack(ctx, g)
-	back, released = i.learn(back, released, view.Read, asked)
+	i.learn(&back, released, view.Read, asked)
 	outcome := leadership.StoreUnavailable
 	if released != nil || back.State == leadership.Held && back.Token == g.Token { // a copy of the call was answered
 		outcome = leadership.OutcomeUnknown

@@ -278,9 +278,8 @@ func (i *Instance) heard(e leadership.Event) {
 // learn remembers the lease that a call of this instance has just been answered with, and when the
 // call began. After the end of one that a caller was answered with which does not lead, view.Read,
 // this instance does not look.
-func (i *Instance) learn(l leadership.Lease, err error, from view.Source, asked time.Duration) (leadership.Lease, error) {
+func (i *Instance) learn(l *leadership.Lease, err error, from view.Source, asked time.Duration) {
 	if err == nil {
 		i.hub.Learn(l, from, asked)
 	}
-	return l, err
 }

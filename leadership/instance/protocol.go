@@ -83,7 +83,7 @@ func (i *Instance) Renew(ctx context.Context, r leadership.LeaseRequest) (leader
 	l, err := i.service.Renew(ctx, r)
 	now := i.now()
 	i.load.took(now-asked, now)
-	l, err = i.learn(l, err, view.Committed, asked)
+	i.learn(&l, err, view.Committed, asked)
 	i.load.stretch(&l, now)
 	return l, err
 }
@@ -133,11 +133,12 @@ func (i *Instance) Do(ctx context.Context, c leadership.Command) (leadership.Lea
 	l, err := i.service.Do(ctx, c)
 	switch c.(type) {
 	case leadership.Delete, leadership.Withdraw: // its event informs every cache of the election
-		return l, err
 	case leadership.SayReady: // its caller may be one that does not lead
-		return i.learn(l, err, view.Read, asked)
+		i.learn(&l, err, view.Read, asked)
+	default:
+		i.learn(&l, err, view.Committed, asked)
 	}
-	return i.learn(l, err, view.Committed, asked)
+	return l, err
 }
 
 // Overrides reads the standing orders of an election; see service.Service.

@@ -80,7 +80,7 @@ func (i *Instance) settle(ctx context.Context, r leadership.ReadRequest, reading
 		if err != nil {
 			return leadership.Reading{Lease: l}, err
 		}
-		i.hub.Learn(l, view.Read, asked)
+		i.hub.Learn(&l, view.Read, asked)
 		reading = leadership.Reading{Lease: l}
 	}
 	i.hub.Follow(reading.Lease)

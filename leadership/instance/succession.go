@@ -50,7 +50,8 @@ func (i *Instance) next(ctx context.Context, e leadership.Election, leader leade
 func (i *Instance) Delegate(ctx context.Context, r leadership.DelegateRequest) (leadership.Lease, error) {
 	asked := i.now()
 	l, err := i.service.Delegate(ctx, r) // the lease is the child's
-	return i.learn(l, err, view.Read, asked)
+	i.learn(&l, err, view.Read, asked)
+	return l, err
 }
 
 // Tree reads an election and what was delegated below it; see service.Service.

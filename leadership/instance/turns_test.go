@@ -24,7 +24,7 @@ func (s *ticketing) Renew(ctx context.Context, leases []rule.Renewal) []rule.Ren
 	for i := range answers {
 		s.brought = append(s.brought, leases[i].Ticket)
 		s.given++
-		answers[i].Snapshot.Ticket = leadership.Ticket(fmt.Sprint("t", s.given))
+		answers[i].Ticket = leadership.Ticket(fmt.Sprint("t", s.given))
 	}
 	return answers
 }

@@ -123,7 +123,7 @@ func (c *Change) approved(now time.Time) error {
 
 // GoesOnFrom reports whether the present leader led under the earlier token already, and has never
 // stopped since.
-func (r Record) GoesOnFrom(earlier leadership.Token) bool {
+func (r *Record) GoesOnFrom(earlier leadership.Token) bool {
 	return r.Standing.EpochFrom > 0 && r.Standing.EpochFrom <= earlier && earlier < r.Token
 }
 

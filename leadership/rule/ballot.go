@@ -37,7 +37,7 @@ func (b bids) list() []leadership.Bid { return form.List[leadership.Bid](string(
 
 // Bids returns the bids as they were written, the best first, also those that are void by now; none
 // unless a ballot is open.
-func (r Record) Bids() []leadership.Bid { return r.Standing.Bids.list() }
+func (r *Record) Bids() []leadership.Bid { return r.Standing.Bids.list() }
 
 // ballot is an open ballot as one candidate sees it.
 type ballot struct {
@@ -54,7 +54,7 @@ type ballot struct {
 }
 
 // ballot is the ballot as a candidate that asks now sees it.
-func (s Snapshot) ballot(c AcquireCommand) ballot {
+func (s *Snapshot) ballot(c AcquireCommand) ballot {
 	p := s.Record.Policy.Ballot
 	own := NewBid(c.Candidacy, c.CandidateID, p, form.Later(s.Now, -c.Waited))
 	own.At = form.Later(s.Now, 0)
@@ -77,7 +77,7 @@ func (*NeedsPresence) Error() string {
 }
 
 // refuseUncounted refuses a candidate whose electorate's presence is not known yet.
-func (s Snapshot) refuseUncounted(c AcquireCommand) error {
+func (s *Snapshot) refuseUncounted(c AcquireCommand) error {
 	p := s.Record.Policy.Ballot
 	if c.Present == nil || s.Live() && !s.Record.Yielded() && !p.Preempt {
 		return nil
@@ -92,7 +92,7 @@ func (s Snapshot) refuseUncounted(c AcquireCommand) error {
 
 // ballotOf is the ballot as the candidate of the bid sees it, which may withdraw another one's.
 // secret is of the draw if there is none yet.
-func (s Snapshot) ballotOf(own leadership.Bid, withdraw leadership.CandidateID, secret string) ballot {
+func (s *Snapshot) ballotOf(own leadership.Bid, withdraw leadership.CandidateID, secret string) ballot {
 	r := s.Record
 	p := r.Policy.Ballot
 	b := ballot{policy: p, draw: r.draw(), opened: r.Standing.Opened, delay: r.Standing.Delay, own: own}
@@ -163,13 +163,13 @@ func putOff(opened time.Time, delay, by time.Duration) (time.Time, time.Duration
 }
 
 // liveBids are the bids that are not void.
-func (s Snapshot) liveBids() []leadership.Bid {
+func (s *Snapshot) liveBids() []leadership.Bid {
 	void := s.Record.Policy.Ballot.EffectiveWindow() + bidKept
 	return slices.DeleteFunc(s.Record.Standing.Bids.list(), func(b leadership.Bid) bool { return s.Now.Sub(b.At) > void })
 }
 
 // draw is what ranks the bids for the next token.
-func (r Record) draw() Draw {
+func (r *Record) draw() Draw {
 	return Draw{Election: r.Election, Token: r.Token + 1, Secret: string(r.Standing.Secret), Last: r.Standing.LastLeader}
 }
 
@@ -273,7 +273,7 @@ func (s *Standing) closeBallot() { s.Opened, s.Delay, s.Bids = time.Time{}, 0, "
 
 // vote grants the lease if it is the candidate's turn, and otherwise writes its bid, if that is of
 // use. ch has the end of the last lease, if it ran out.
-func (s Snapshot) vote(ch Change, c AcquireCommand) (Change, error) {
+func (s *Snapshot) vote(ch Change, c AcquireCommand) (Change, error) {
 	b := s.ballot(c)
 	switch {
 	case b.wins(s.Now):

@@ -86,7 +86,7 @@ func (b ballot) cause(now time.Time) leadership.Cause {
 func (b ballot) present() int { return count(union(b.all())) }
 
 // RefuseWaiting refuses a candidate whose call has changed something, and granted nothing.
-func (s Snapshot) RefuseWaiting(c AcquireCommand) error {
+func (s *Snapshot) RefuseWaiting(c AcquireCommand) error {
 	if barriers := s.barriers(c.CandidateID, c.Principal); len(barriers) > 0 {
 		return s.refuseBarred(c.CandidateID, barriers)
 	}
@@ -94,7 +94,7 @@ func (s Snapshot) RefuseWaiting(c AcquireCommand) error {
 }
 
 // refuseBid tells a candidate that has bid, or need not, when its turn comes.
-func (s Snapshot) refuseBid(c AcquireCommand) error {
+func (s *Snapshot) refuseBid(c AcquireCommand) error {
 	election, cause := s.Record.Election, s.ballot(c).cause(s.Now)
 	var detail string
 	switch in := cause.Left.Round(time.Millisecond); cause.Code {
@@ -113,7 +113,7 @@ func (s Snapshot) refuseBid(c AcquireCommand) error {
 }
 
 // refuseIneligible refuses a candidate that lacks what the policy requires.
-func (s Snapshot) refuseIneligible(c AcquireCommand) error {
+func (s *Snapshot) refuseIneligible(c AcquireCommand) error {
 	if missing := s.Record.Policy.Ballot.Require.Without(c.Capabilities); len(missing) > 0 && !witness(c.Candidacy) {
 		return s.Refuse(leadership.NotEligible, "%q cannot lead election %q: the policy requires capabilities that it does not have: %s; waiting does not help",
 			c.CandidateID, s.Record.Election, strings.Join(missing, ", "))

@@ -64,7 +64,7 @@ func (b breaker) override() leadership.Override {
 
 // tripped reports whether so many other candidates are banned that a ban of this one would have no
 // place, and returns the ban that ends first.
-func (s Snapshot) tripped(c leadership.CandidateID, principal []string) (full bool, first breaker) {
+func (s *Snapshot) tripped(c leadership.CandidateID, principal []string) (full bool, first breaker) {
 	stand := slices.DeleteFunc(s.Record.Standing.Breakers.list(), func(b breaker) bool { return b.concerns(c, principal...) || !s.Now.Before(b.Until) })
 	if len(stand) < maxBreakers {
 		return false, first

@@ -18,7 +18,7 @@ import (
 // candidate could follow.
 //
 // Error: LeaseHeld, if the candidate is not better, or the leader is safe for a while.
-func (s Snapshot) challenge(c AcquireCommand, held leadership.Cause) (Change, error) {
+func (s *Snapshot) challenge(c AcquireCommand, held leadership.Cause) (Change, error) {
 	r := s.Record
 	challenger := r.Standing.Challenger
 	own := r.Standing.ChallengerAt == c.Instance
@@ -29,7 +29,7 @@ func (s Snapshot) challenge(c AcquireCommand, held leadership.Cause) (Change, er
 	case r.Yielded(), r.Standing.Succession.To != "" && challenger == "": // the term ends anyway
 		return Change{}, s.refuseHeld(c.CandidateID, held.Left, held.Code)
 	case gone && (safe.Left > 0 || have < need || !s.outranks(c)):
-		return withdraw(s, leadership.Withdraw{CandidateID: challenger, Instance: c.Instance})
+		return withdraw(*s, leadership.Withdraw{CandidateID: challenger, Instance: c.Instance})
 	case !s.outranks(c), challenger != "" && !gone && !moved:
 		return Change{}, s.refuseHeld(c.CandidateID, held.Left, held.Code)
 	case safe.Left > 0:
@@ -59,7 +59,7 @@ func (s Snapshot) challenge(c AcquireCommand, held leadership.Cause) (Change, er
 }
 
 // outranks reports whether the candidate is better than the present leader, where that counts.
-func (s Snapshot) outranks(c AcquireCommand) bool {
+func (s *Snapshot) outranks(c AcquireCommand) bool {
 	r := s.Record
 	p, leader := r.Policy.Ballot, r.Standing.Elected
 	own := NewBid(c.Candidacy, c.CandidateID, p, s.Now)
@@ -68,7 +68,7 @@ func (s Snapshot) outranks(c AcquireCommand) bool {
 }
 
 // safe is until when no candidate may preempt the present leader; zero if one may.
-func (s Snapshot) safe() (cause leadership.Cause) {
+func (s *Snapshot) safe() (cause leadership.Cause) {
 	r := s.Record
 	until := r.AcquiredAt.Add(r.Policy.Ballot.MinTerm)
 	if !r.Policy.Ballot.Preempt || r.Standing.Elected.CandidateID == "" || !s.Now.Before(until) {

@@ -51,7 +51,7 @@ func TestALeaseEndsAtItsLatestEndThoughItIsRenewed(t *testing.T) {
 }
 
 func TestLeaderIsToldNoTimeAfterTheLatestEnd(t *testing.T) {
-	l := ending(t, 20*time.Second, 5*time.Second).Lease()
+	l := new(ending(t, 20*time.Second, 5*time.Second)).Lease()
 	if l.ExpiresIn != 15*time.Second || l.EndsIn != 15*time.Second || !l.LeaseExpiration.Equal(l.EndsBy) || l.EndsBecause != leadership.EndsMaxTerm {
 		t.Errorf("got %+v", l)
 	}
@@ -63,7 +63,7 @@ func TestLeaderIsToldNoTimeAfterTheLatestEnd(t *testing.T) {
 	if l := soon.Lease(); l.RenewIn < 300*time.Millisecond {
 		t.Errorf("at the end: renew in %v, over and over", l.RenewIn)
 	}
-	over := ending(t, 20*time.Second, 20*time.Second).Lease()
+	over := new(ending(t, 20*time.Second, 20*time.Second)).Lease()
 	if over.State != leadership.Vacant || !over.Lapsed || over.ExpiresIn != 0 || !over.EndsBy.IsZero() {
 		t.Errorf("at the latest end: got %+v", over)
 	}

@@ -9,14 +9,14 @@ import (
 	"regent/leadership/internal/form"
 )
 
-func (s Snapshot) cause(code leadership.Reason, until time.Time) leadership.Cause {
+func (s *Snapshot) cause(code leadership.Reason, until time.Time) leadership.Cause {
 	return leadership.Cause{Code: code, Until: until, Left: until.Sub(s.Now)}
 }
 
 // Explain says why the candidate does not lead, as far as the record tells. It is what Acquire
 // refuses by.
 func Explain(s Snapshot, c leadership.CandidateID) leadership.Explanation {
-	s = s.ended()
+	s = *s.ended()
 	x := leadership.Explanation{Election: s.Record.Election, CandidateID: c, ReadAt: s.Now}
 	x.Leads = s.Live() && !s.Record.Yielded() && s.Record.LeaderID == c
 	if !x.Leads {
@@ -49,7 +49,7 @@ func Explain(s Snapshot, c leadership.CandidateID) leadership.Explanation {
 // lineUp is how the candidate stands among those that want to lead: in the ballot, if one is open,
 // or against a leader that better candidates may preempt. What a candidate that has not bid has to
 // offer is not known here.
-func (s Snapshot) lineUp(c leadership.CandidateID) []leadership.Cause {
+func (s *Snapshot) lineUp(c leadership.CandidateID) []leadership.Cause {
 	if s.Live() {
 		if safe := s.safe(); safe.Code != "" {
 			return []leadership.Cause{safe}
@@ -89,7 +89,7 @@ func reasonOf(k leadership.OverrideKind) leadership.Reason {
 
 // ordered is the cause that an order is for the candidate. It names what bars it, unless that is
 // the candidate itself.
-func (s Snapshot) ordered(o leadership.Override, c leadership.CandidateID) leadership.Cause {
+func (s *Snapshot) ordered(o leadership.Override, c leadership.CandidateID) leadership.Cause {
 	cause := s.cause(reasonOf(o.Kind), o.Until)
 	cause.Override, cause.Actor, cause.Because = o.ID, o.Actor, o.Reason
 	switch {
@@ -108,7 +108,7 @@ func (s Snapshot) ordered(o leadership.Override, c leadership.CandidateID) leade
 // barriers are what stands against a grant to the candidate now, which calls as the principal: what
 // is about this candidate first, then what is about all. A lease that has ended may have left some,
 // recorded or not.
-func (s Snapshot) barriers(c leadership.CandidateID, principal []string) (all []leadership.Cause) {
+func (s *Snapshot) barriers(c leadership.CandidateID, principal []string) (all []leadership.Cause) {
 	s = s.ended()
 	orders := s.Orders().List()
 	for _, reason := range []leadership.Reason{leadership.ReasonBanned, leadership.ReasonAssigned, leadership.ReasonPaused} {
@@ -145,7 +145,7 @@ func (s Snapshot) barriers(c leadership.CandidateID, principal []string) (all []
 
 // endedBecause is why the lease ended, if that was at EndsBy; "" if it ran out by itself. EndsBy
 // may be the end that was promised, rounded up.
-func (r Record) endedBecause(endedAt time.Time) leadership.EndReason {
+func (r *Record) endedBecause(endedAt time.Time) leadership.EndReason {
 	if !r.EndsBy.IsZero() && !r.EndsBy.After(form.Later(endedAt, 0)) {
 		return r.EndsBecause
 	}
@@ -153,7 +153,7 @@ func (r Record) endedBecause(endedAt time.Time) leadership.EndReason {
 }
 
 // refuseBarred tells a candidate what stands against its grant.
-func (s Snapshot) refuseBarred(by leadership.CandidateID, barriers []leadership.Cause) error {
+func (s *Snapshot) refuseBarred(by leadership.CandidateID, barriers []leadership.Cause) error {
 	r, first := s.Record, barriers[0]
 	var wait time.Duration
 	for _, b := range barriers {

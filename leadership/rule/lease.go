@@ -18,7 +18,7 @@ func (s *Snapshot) Leaders() leadership.Lease {
 }
 
 // Lease returns what callers may know of s.
-func (s Snapshot) Lease() leadership.Lease {
+func (s *Snapshot) Lease() leadership.Lease {
 	r := &s.Record
 	l := leadership.Lease{
 		Election:      r.Election,
@@ -38,7 +38,7 @@ func (s Snapshot) Lease() leadership.Lease {
 		_, l.Seat, _ = r.Election.SeatOf()
 	}
 	if s.Live() {
-		hold(&l, &s)
+		hold(&l, s)
 		return l
 	}
 	l.Parked = s.ended().Record.Standing.Series.Parked

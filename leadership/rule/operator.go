@@ -21,7 +21,7 @@ func configure(s Snapshot, c leadership.Configure) (Change, error) {
 }
 
 // reconfigure gives the election another configuration.
-func (s Snapshot) reconfigure(config leadership.Config) Change {
+func (s *Snapshot) reconfigure(config leadership.Config) Change {
 	r := s.Record
 	ch := s.change()
 	if r.LeaderID != "" && !s.Live() {
@@ -138,7 +138,7 @@ func unlock(s Snapshot, c leadership.Unlock) (Change, error) {
 
 // waitEnd is the instant from which the next lease may be granted if nothing happens, where one may
 // not be granted yet. It depends on the record alone, so that it is the same whenever it is read.
-func (s Snapshot) waitEnd() time.Time {
+func (s *Snapshot) waitEnd() time.Time {
 	if r := s.Record; r.LeaderID == "" {
 		return r.EndedAt.Add(r.LockFor)
 	}
@@ -151,7 +151,7 @@ func acknowledgement(until time.Time) string { return "two leaders may believe u
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
 // require checks an operator's condition.
-func (s Snapshot) require(want leadership.Revision) error {
+func (s *Snapshot) require(want leadership.Revision) error {
 	r := s.Record
 	switch {
 	case want == 0, want == leadership.NeverSeen && !s.Exists(), want == r.Revision:

@@ -40,7 +40,7 @@ func (s Standing) overrides(now time.Time) []leadership.Override {
 
 // Orders are all orders that count at the moment of the snapshot, the cooldowns of tripped
 // candidates included.
-func (s Snapshot) Orders() leadership.Overrides {
+func (s *Snapshot) Orders() leadership.Overrides {
 	standing := s.Record.Standing
 	if standing.Overrides == "" && standing.Breakers == "" { // most elections, at each read
 		return ""

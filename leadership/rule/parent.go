@@ -56,7 +56,7 @@ func (e *NeedsParent) Error() string { return fmt.Sprintf("the lease of %q is ne
 
 // refuseOrphan returns why the lease that the candidate names, or names none, is not one that a
 // lease of this election can stand on.
-func (s Snapshot) refuseOrphan(c AcquireCommand) error {
+func (s *Snapshot) refuseOrphan(c AcquireCommand) error {
 	r, p := s.Record, c.Parent
 	switch of := r.Policy.LeadersOf; {
 	case witness(c.Candidacy):
@@ -79,7 +79,7 @@ func (s Snapshot) refuseOrphan(c AcquireCommand) error {
 
 // refuseAlone returns why no lease can be granted in an election that is a part of another one: its
 // parent has no leader, or has to be looked up first.
-func (s Snapshot) refuseAlone(c AcquireCommand) error {
+func (s *Snapshot) refuseAlone(c AcquireCommand) error {
 	p, parent := c.Parent, s.Record.Policy.Delegation.Parent
 	switch {
 	case parent == "" || witness(c.Candidacy):
@@ -94,7 +94,7 @@ func (s Snapshot) refuseAlone(c AcquireCommand) error {
 
 // RefuseParent tells a candidate that the parent of the election has no leader, or may have none
 // soon.
-func (s Snapshot) RefuseParent(p ParentLease) error {
+func (s *Snapshot) RefuseParent(p ParentLease) error {
 	what := "which has no leader; try again once it has one"
 	if left := p.Until.Sub(s.Now); p.LeaderID != "" && left > 0 {
 		what = fmt.Sprintf("whose lease ends in %v unless it is renewed; try again then", left.Round(time.Millisecond))
@@ -105,7 +105,7 @@ func (s Snapshot) RefuseParent(p ParentLease) error {
 }
 
 // AsParent is the present lease as one that others may stand on.
-func (s Snapshot) AsParent() ParentLease {
+func (s *Snapshot) AsParent() ParentLease {
 	r := s.Record
 	if !s.Live() || r.Yielded() {
 		return ParentLease{Parent: leadership.Parent{Election: r.Election, Token: max(r.Token, 1), Until: form.Later(s.Now, 0)}}

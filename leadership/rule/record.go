@@ -44,8 +44,11 @@ const maxEndReasonBytes = 64
 
 // LeaseEnd is the instant at which the lease ends unless a heartbeat is committed before it:
 // LeaseDuration after HeartbeatAt, and at EndsBy at the latest. It means nothing without a leader.
-func (r *Record) LeaseEnd() time.Time {
-	end := r.HeartbeatAt.Add(r.LeaseDuration)
+func (r *Record) LeaseEnd() time.Time { return r.endAfter(r.HeartbeatAt) }
+
+// endAfter is LeaseEnd after a heartbeat.
+func (r *Record) endAfter(heartbeat time.Time) time.Time {
+	end := heartbeat.Add(r.LeaseDuration)
 	if !r.EndsBy.IsZero() && r.EndsBy.Before(end) {
 		return r.EndsBy
 	}
@@ -65,7 +68,7 @@ func StartOf(committed, due time.Time, d time.Duration) time.Time {
 // RetireAt is the instant from which the rule Retire deletes the election if it stays as it is;
 // zero if it does not. It is not before a lock has ended. A store may keep it beside the record, to
 // find what is due; it decides nothing.
-func (r Record) RetireAt() time.Time {
+func (r *Record) RetireAt() time.Time {
 	if r.LeaderID != "" || r.Deleted || r.Policy.RetireAfter == 0 || r.EndedAt.IsZero() {
 		return time.Time{}
 	}
@@ -124,24 +127,26 @@ func (s *Snapshot) Over() bool {
 }
 
 // ended is s with the end of the lease recorded, if it has ended.
-func (s Snapshot) ended() Snapshot {
-	if s.Record.LeaderID != "" && !s.Live() {
-		ch := s.change()
-		ch.expire(s.Guard)
-		s.Record = ch.Record
+func (s *Snapshot) ended() *Snapshot {
+	if s.Record.LeaderID == "" || s.Live() {
+		return s
 	}
-	return s
+	ch, after := s.change(), *s
+	ch.expire(s.Guard)
+	after.Record = ch.Record
+	return &after
 }
 
 // blocked returns how long it takes until a new lease may be granted, and why.
-func (s Snapshot) blocked() (time.Duration, leadership.Reason) {
-	r := s.Record
+func (s *Snapshot) blocked() (time.Duration, leadership.Reason) {
+	r := &s.Record
 	if r.LeaderID != "" {
 		end := r.LeaseEnd()
 		if s.Live() {
 			return end.Add(s.Guard).Sub(s.Now), leadership.ReasonHeld
 		}
-		r = r.Vacated(end, r.Policy.LockDelay+s.Guard)
+		after := r.Vacated(end, r.Policy.LockDelay+s.Guard)
+		r = &after
 	}
 	if left := r.EndedAt.Add(r.LockFor).Sub(s.Now); r.LockFor > 0 && left > 0 {
 		return left, leadership.ReasonLockDelay

@@ -9,22 +9,22 @@ import (
 )
 
 // Refuse makes the error of a rule, with the election as the rule saw it.
-func (s Snapshot) Refuse(code leadership.Code, format string, args ...any) *leadership.Error {
+func (s *Snapshot) Refuse(code leadership.Code, format string, args ...any) *leadership.Error {
 	l := s.Lease()
 	return &leadership.Error{Code: code, Detail: fmt.Sprintf(format, args...), Lease: &l}
 }
 
-func (s Snapshot) RefuseUnseen() error {
+func (s *Snapshot) RefuseUnseen() error {
 	return &leadership.Error{Code: leadership.NotFound, Detail: fmt.Sprintf("election %q was never seen; the first acquire, or its configuration, creates it", s.Record.Election)}
 }
 
-func (s Snapshot) RefuseDeleted() error {
+func (s *Snapshot) RefuseDeleted() error {
 	return s.Refuse(leadership.ElectionDeleted, "election %q is deleted; an operator brings it back by configuring it, and its fencing token goes on from %d", s.Record.Election, s.Record.Token)
 }
 
 // refuseHeld tells a candidate which candidate leads, how long its lease lasts, and why it has to
 // wait: ReasonHeld, which is of a live lease, or ReasonLockDelay.
-func (s Snapshot) refuseHeld(by leadership.CandidateID, left time.Duration, reason leadership.Reason) error {
+func (s *Snapshot) refuseHeld(by leadership.CandidateID, left time.Duration, reason leadership.Reason) error {
 	r := s.Record
 	if reason == leadership.ReasonHeld && !r.Yielded() && r.LeaderID == by {
 		reason = leadership.ReasonIncarnation
@@ -50,7 +50,7 @@ func (s Snapshot) refuseHeld(by leadership.CandidateID, left time.Duration, reas
 
 // refuseLonger returns why the candidate cannot have a lease of the duration that it asks for; nil
 // if it can. A leader may keep the duration that it has.
-func (s Snapshot) refuseLonger(c AcquireCommand) error {
+func (s *Snapshot) refuseLonger(c AcquireCommand) error {
 	r, most := s.Record, s.Record.Policy.MaxLeaseDuration
 	if most == 0 || c.LeaseDuration <= most {
 		return nil
@@ -63,7 +63,7 @@ func (s Snapshot) refuseLonger(c AcquireCommand) error {
 }
 
 // refuseUnlock tells an operator what an unlock would risk, and how to ask for it all the same.
-func (s Snapshot) refuseUnlock(reason leadership.Reason, until time.Time) error {
+func (s *Snapshot) refuseUnlock(reason leadership.Reason, until time.Time) error {
 	r := s.Record
 	risk := "its last leader may still act, because its lease ended without a release, or by force"
 	switch {
@@ -79,7 +79,7 @@ func (s Snapshot) refuseUnlock(reason leadership.Reason, until time.Time) error 
 }
 
 // RefuseLost tells a former leader, or a candidate that never led, that it does not lead.
-func (s Snapshot) RefuseLost(c Renewal) error {
+func (s *Snapshot) RefuseLost(c Renewal) error {
 	r, deposed := s.Record, s.ended().Record.Standing.Deposed
 	switch {
 	case s.Live() && c.after(r).Token > c.Token:

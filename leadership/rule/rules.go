@@ -11,7 +11,7 @@ import (
 )
 
 // change starts a Change from what was read.
-func (s Snapshot) change() Change { return Change{Record: s.Record} }
+func (s *Snapshot) change() Change { return Change{Record: s.Record} }
 
 // announce adds the event of a change that is already made in c.Record.
 func (c *Change) announce(t leadership.EventType, previous leadership.CandidateID) {
@@ -78,7 +78,7 @@ func (c *Change) limited(because leadership.EndReason, endedAt time.Time) (why s
 // yields is the limit because of which a leader that releases now has to; "" if it need not. A
 // leader that obeys its deadline stops, and releases, a while before the end. So it is the limit if
 // no renewal would move the lease's end on, and at most half of a lease is left.
-func (r Record) yields(now time.Time) leadership.EndReason {
+func (r *Record) yields(now time.Time) leadership.EndReason {
 	var span time.Duration
 	switch r.EndsBecause {
 	case leadership.EndsStuck:
@@ -196,7 +196,7 @@ func (s Snapshot) restore(c AcquireCommand) (Change, error) {
 }
 
 // refuseGrant returns why there is no grant though nothing stands against the candidate.
-func (s Snapshot) refuseGrant(c AcquireCommand) error {
+func (s *Snapshot) refuseGrant(c AcquireCommand) error {
 	if s.Record.Token >= leadership.MaxToken {
 		return Corrupt(s.Record.Election, fmt.Errorf("there is no fencing token after %d", s.Record.Token))
 	}
@@ -247,7 +247,7 @@ func reacquire(s Snapshot, cmd AcquireCommand) Change {
 }
 
 // heartbeat renews a live lease.
-func (s Snapshot) heartbeat() Change {
+func (s *Snapshot) heartbeat() Change {
 	ch := s.change()
 	ch.Heartbeat, ch.Before = true, s.Record.LeaseEnd()
 	return ch
@@ -270,7 +270,7 @@ type Renewal struct {
 }
 
 // Holds reports whether the record has the lease that c names, ended or not.
-func (c Renewal) Holds(r *Record) bool {
+func (c *Renewal) Holds(r *Record) bool {
 	return r.LeaderID != "" && r.Token == c.Token && r.LeaderID == c.CandidateID && r.KeyHash.Equal(c.KeyHash)
 }
 
@@ -282,16 +282,13 @@ func (c Renewal) after(r Record) Renewal {
 	return c
 }
 
-// Heartbeat is the rule Renew for a renewal without a report and a parent. If it reports true, s is
-// the election after a heartbeat that is committed at s.Now, and before the end that the lease had.
-// Nothing but Record.HeartbeatAt changes, so a store need not look at the rest again.
-func (s *Snapshot) Heartbeat(c Renewal) (before time.Time, ok bool) {
-	if !s.Leads(c) {
-		return time.Time{}, false
-	}
-	before = s.Record.LeaseEnd()
-	s.Record.HeartbeatAt = StartOf(s.Now, before, s.Record.LeaseDuration)
-	return before, true
+// Heartbeat is the rule Renew for a renewal without a report and a parent, of a lease whose last
+// heartbeat was committed at the instant last, which stands for r.HeartbeatAt. It reports whether
+// the lease is renewed, and the end that it had. Nothing but HeartbeatAt changes, as StartOf says,
+// so a store need not look at the rest again.
+func (r *Record) Heartbeat(c *Renewal, last, now time.Time) (before time.Time, ok bool) {
+	before = r.endAfter(last)
+	return before, c.Holds(r) && now.Before(before) && !r.Yielded()
 }
 
 // Renew lets the lease start anew if it is the caller's and its end has not come. Without a report

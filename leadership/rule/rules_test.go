@@ -262,7 +262,7 @@ func TestALeaseThatEndedInAnyWayButByItsReleaseIsFollowedAGuardLater(t *testing.
 			t.Errorf("%s: within the guard: got %v, want %s", name, err, leadership.LeaseHeld)
 		}
 		s.Now = promised.Add(guard)
-		if ch, err := rule.Acquire(s, bob); err != nil || apply(s, ch).Lease().CreatedAt != noon.Unix() {
+		if ch, err := rule.Acquire(s, bob); err != nil || new(apply(s, ch)).Lease().CreatedAt != noon.Unix() {
 			t.Errorf("%s: after the guard: %+v, %v", name, ch.Record, err)
 		}
 	}

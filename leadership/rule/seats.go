@@ -56,10 +56,10 @@ func (s Snapshot) seated(c AcquireCommand) (Snapshot, error) {
 }
 
 // hasSeat reports whether the whole has so many seats.
-func (s Snapshot) hasSeat(n int) bool { return !s.Record.Deleted && n <= s.Record.Policy.Seats }
+func (s *Snapshot) hasSeat(n int) bool { return !s.Record.Deleted && n <= s.Record.Policy.Seats }
 
 // seatConfig is the configuration of each seat of the whole.
-func (s Snapshot) seatConfig() leadership.Config {
+func (s *Snapshot) seatConfig() leadership.Config {
 	c := s.Record.Policy.Config
 	c.Seats = 0
 	return c.Explicit()
@@ -118,7 +118,7 @@ func RefuseSeat(s Snapshot) error {
 }
 
 // endsSeat is why the term at the seat ends; "" if the whole lets it go on.
-func (s Snapshot) endsSeat(n int) leadership.EndReason {
+func (s *Snapshot) endsSeat(n int) leadership.EndReason {
 	if !s.hasSeat(n) {
 		return leadership.EndsSeats
 	}
@@ -169,7 +169,7 @@ func (c *Change) untold(before Record) {
 }
 
 // ofSeat refuses what is for the whole, or for elections that are no seats.
-func (s Snapshot) ofSeat(what string) error {
+func (s *Snapshot) ofSeat(what string) error {
 	of, _, ok := s.Record.Election.SeatOf()
 	if !ok || s.Record.Standing.Seat == 0 {
 		return nil
@@ -178,7 +178,7 @@ func (s Snapshot) ofSeat(what string) error {
 }
 
 // refuseSeats returns why the election cannot be configured so, because of seats; nil if it can.
-func (s Snapshot) refuseSeats(c leadership.Config) error {
+func (s *Snapshot) refuseSeats(c leadership.Config) error {
 	r := s.Record
 	switch was := r.Policy.Seats; {
 	case r.Standing.Seat > 0:

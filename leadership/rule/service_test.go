@@ -66,7 +66,9 @@ func (s *slowStore) Renew(ctx context.Context, leases []rule.Renewal) []rule.Ren
 	}
 	end := s.snap.Record.LeaseEnd()
 	snap, err := s.Update(ctx, leases[0].Election, rule.Expect{}, func(s rule.Snapshot) (rule.Change, error) { return rule.Renew(s, leases[0]) })
-	return []rule.Renewed{{Snapshot: snap, Before: end, Err: err}}
+	answer := snap.Renewed(end)
+	answer.Err = err
+	return []rule.Renewed{answer}
 }
 
 func slow(t *testing.T) (*slowStore, *service.Service, leadership.LeaseRequest) {

@@ -68,13 +68,29 @@ var ErrNotRenewed = errors.New("not renewed")
 // caller gave it up: no fault of the store, nor of the server.
 var ErrCallerLeft = errors.New("caller cancelled")
 
-// Renewed is the answer to one Renewal.
+// Renewed is the answer to one Renewal. It is small: a batch has a hundred.
 type Renewed struct {
-	// Snapshot is the election after the heartbeat, Now the time of its commit.
-	Snapshot Snapshot
+	// Record is the election's, but for HeartbeatAt. Others may have it, so it must not be changed.
+	Record      *Record
+	HeartbeatAt time.Time // the record's now
+	Now         time.Time // of the commit; this and the next two are those of Snapshot
+	Guard       time.Duration
+	Ticket      leadership.Ticket
 	// Before is the end the lease had; see Change.Before.
 	Before time.Time
 	// Err is nil if the heartbeat was written; else ErrNotRenewed or an error as the other calls
 	// have it.
 	Err error
+}
+
+// Renewed is the answer to a renewal of a lease with the end before. s is the election after it.
+func (s Snapshot) Renewed(before time.Time) Renewed {
+	return Renewed{Record: &s.Record, HeartbeatAt: s.Record.HeartbeatAt, Now: s.Now, Guard: s.Guard, Ticket: s.Ticket, Before: before}
+}
+
+// Snapshot is the election after the heartbeat. There must be no Err.
+func (a *Renewed) Snapshot() Snapshot {
+	s := Snapshot{Record: *a.Record, Now: a.Now, Guard: a.Guard, Ticket: a.Ticket}
+	s.Record.HeartbeatAt = a.HeartbeatAt
+	return s
 }

@@ -76,7 +76,7 @@ func (s *Snapshot) Leads(c Renewal) bool {
 
 // successor is the candidate that the present leader is to hand over to; "" if there is none. An
 // operator's order comes first, then a better candidate, then the leader's own choice.
-func (s Snapshot) successor() leadership.CandidateID {
+func (s *Snapshot) successor() leadership.CandidateID {
 	r := s.Record
 	if r.Yielded() {
 		return r.Standing.Succession.Ready
@@ -90,7 +90,7 @@ func (s Snapshot) successor() leadership.CandidateID {
 }
 
 // succession is the hand-over that is under way.
-func (s Snapshot) succession() (n leadership.Succession) {
+func (s *Snapshot) succession() (n leadership.Succession) {
 	n.To = s.successor()
 	if n.To == "" || !s.Live() {
 		return leadership.Succession{}
@@ -261,7 +261,7 @@ func yield(s Snapshot, cmd leadership.Yield) (Change, error) {
 }
 
 // barrier is the first of what stands against a grant to the candidate, beside the present leader.
-func (s Snapshot) barrier(c leadership.CandidateID, principal []string) (first leadership.Cause, barred bool) {
+func (s *Snapshot) barrier(c leadership.CandidateID, principal []string) (first leadership.Cause, barred bool) {
 	for _, one := range s.barriers(c, principal) {
 		if one.Code != leadership.ReasonHeld {
 			return one, true
@@ -271,14 +271,14 @@ func (s Snapshot) barrier(c leadership.CandidateID, principal []string) (first l
 }
 
 // takesOver reports whether the candidate is the successor to which the leader has yielded.
-func (s Snapshot) takesOver(c AcquireCommand) bool {
+func (s *Snapshot) takesOver(c AcquireCommand) bool {
 	now := s.Record.Standing.Succession
 	return s.Live() && s.Record.Yielded() && now.Ready == c.CandidateID && now.Key.Equal(c.KeyHash) && !witness(c.Candidacy)
 }
 
 // takeOver ends the term of the leader that has yielded, and grants the lease to its successor: no
 // reader sees a vacancy between. Standing orders and the quorum count as for any candidate.
-func (s Snapshot) takeOver(c AcquireCommand) (Change, error) {
+func (s *Snapshot) takeOver(c AcquireCommand) (Change, error) {
 	if why, barred := s.barrier(c.CandidateID, c.Principal); barred {
 		return Change{}, s.refuseBarred(c.CandidateID, []leadership.Cause{why})
 	}

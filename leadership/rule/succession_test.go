@@ -344,7 +344,7 @@ func TestALeaderDoesNotServeBeforeItSaysSoWherePolicyWantsThat(t *testing.T) {
 	if ch, err := serving("ann", 'a')(told); err != nil || !ch.Empty() {
 		t.Errorf("again: %+v, %v", ch, err)
 	}
-	if done(t, s, promoted(false)).Lease().NotServing {
+	if new(done(t, s, promoted(false))).Lease().NotServing {
 		t.Error("it does not serve though the policy does not ask")
 	}
 	if s := done(t, held(t, 0), promoted(true)); s.Lease().NotServing {

@@ -236,7 +236,7 @@ func (c *Change) endsNoLonger(because leadership.EndReason, now time.Time) {
 }
 
 // orderedEnd is why standing orders end the present term; "" if none does.
-func (r Record) orderedEnd(now time.Time) leadership.EndReason {
+func (r *Record) orderedEnd(now time.Time) leadership.EndReason {
 	for _, o := range r.Standing.overrides(now) {
 		switch {
 		case o.Kind == leadership.OverrideAssign && o.CandidateID != r.LeaderID:

@@ -264,7 +264,7 @@ func at(s rule.Snapshot, now time.Time) rule.Snapshot { s.Now = now; return s }
 
 func TestAReportIsShownWithItsAge(t *testing.T) {
 	s := play(t, limitedHeld(t, leadership.TermPolicy{}), time.Second, reporting(t, 1, `{"tasks":1}`))
-	if l := at(s, s.Now.Add(3*time.Second)).Lease(); l.Report != `{"tasks":1}` || l.ReportAge != 3*time.Second {
+	if l := new(at(s, s.Now.Add(3*time.Second))).Lease(); l.Report != `{"tasks":1}` || l.ReportAge != 3*time.Second {
 		t.Errorf("%s, %v ago", l.Report, l.ReportAge)
 	}
 }

@@ -76,7 +76,7 @@ func Carry(s Snapshot, c CarryCommand) (Change, error) {
 }
 
 // has reports whether the election as another store has it is here already.
-func (s Snapshot) has(from Record) bool {
+func (s *Snapshot) has(from Record) bool {
 	r := s.Record
 	if r.Token < from.Token || r.Revision <= from.Revision {
 		return false
@@ -86,7 +86,7 @@ func (s Snapshot) has(from Record) bool {
 }
 
 // barred returns how long no other candidate may lead if the present leader stops without a word.
-func (s Snapshot) barred() time.Duration {
+func (s *Snapshot) barred() time.Duration {
 	r := s.Record
 	switch {
 	case r.LeaderID != "":
@@ -105,7 +105,7 @@ func (c *Change) lock(now time.Time, d time.Duration) {
 }
 
 // transferred returns the type of the event by which a vacant election becomes r.
-func (s Snapshot) transferred(r Record) leadership.EventType {
+func (s *Snapshot) transferred(r Record) leadership.EventType {
 	switch {
 	case r.Deleted:
 		return leadership.EventDeleted

@@ -75,7 +75,7 @@ func nextGrant(t *testing.T, s rule.Snapshot) leadership.Lease {
 	t.Helper()
 	s.Record.Deleted = false
 	s.Now = s.Now.Add(opensAfter(s))
-	return done(t, s, byBob).Lease()
+	return new(done(t, s, byBob)).Lease()
 }
 
 func TestACarriedElectionGoesOnAndIsGrantedWhenTheOldLeaseIsOver(t *testing.T) {

@@ -143,27 +143,27 @@ func (s *Service) Renew(ctx context.Context, r leadership.LeaseRequest) (leaders
 	if err != nil {
 		return leadership.Lease{}, err
 	}
-	if c.Report != "" {
-		return s.renewed(ctx, c, rule.Renewed{Err: rule.ErrNotRenewed})
-	}
-	return s.renewed(ctx, c, s.store.Renew(ctx, []rule.Renewal{c})[0])
+	leases := []rule.Renewal{c}
+	return s.renewed(ctx, &leases[0], &s.renewPlain(ctx, leases)[0])
 }
 
 // renewed turns the store's answer into the caller's. Where the store could not renew without
 // reading, it runs the rule Renew.
-func (s *Service) renewed(ctx context.Context, c rule.Renewal, a rule.Renewed) (leadership.Lease, error) {
-	snap, err := a.Snapshot, a.Err
+func (s *Service) renewed(ctx context.Context, c *rule.Renewal, a *rule.Renewed) (leadership.Lease, error) {
+	var snap rule.Snapshot
+	err := a.Err
 	switch {
 	case errors.Is(err, rule.ErrNotRenewed):
-		snap, err = s.update(ctx, c.Election, rule.Expect{Held: &c}, func(snap rule.Snapshot) (rule.Change, error) { return rule.Renew(snap, c) })
+		snap, err = s.update(ctx, c.Election, rule.Expect{Held: c}, func(snap rule.Snapshot) (rule.Change, error) { return rule.Renew(snap, *c) })
 		if err == nil && !c.Holds(&snap.Record) { // its report has tripped
-			err = snap.RefuseLost(c)
+			err = snap.RefuseLost(*c)
 		}
 	case err == nil:
-		snap, err = s.settle(ctx, snap, a.Before)
+		snap = a.Snapshot()
+		err = s.settle(ctx, &snap, a.Before)
 	}
-	if err == nil {
-		snap, err = s.follow(ctx, snap, c)
+	if err == nil && snap.Record.FollowsUp() {
+		snap, err = s.follow(ctx, snap, *c)
 	}
 	if err != nil {
 		return leadership.Lease{}, err
@@ -194,8 +194,9 @@ func (s *Service) BatchRenew(ctx context.Context, batch []leadership.LeaseReques
 	var open []int // leases for which the store has to be asked once more
 	answers := s.renewPlain(ctx, leases)
 	for i := range answers {
-		if a := &answers[i]; a.Err == nil && inTime(a.Snapshot.Now, a.Before) && !a.Snapshot.Record.FollowsUp() {
-			results[place[i]].Lease = a.Snapshot.Leaders()
+		if a := &answers[i]; a.Err == nil && inTime(a.Now, a.Before) && !a.Record.FollowsUp() {
+			snap := a.Snapshot()
+			results[place[i]].Lease = snap.Leaders()
 		} else {
 			open = append(open, i)
 		}
@@ -203,7 +204,7 @@ func (s *Service) BatchRenew(ctx context.Context, batch []leadership.LeaseReques
 	each(len(open), func(n int) {
 		i := open[n]
 		r := &results[place[i]]
-		r.Lease, r.Err = s.renewed(ctx, leases[i], answers[i])
+		r.Lease, r.Err = s.renewed(ctx, &leases[i], &answers[i])
 	})
 	return results, nil
 }
@@ -289,7 +290,7 @@ func (s *Service) update(ctx context.Context, e leadership.Election, x rule.Expe
 	case !inTime(snap.Now, prolonged):
 		return s.lapse(ctx, snap, prolonged)
 	}
-	return s.settle(ctx, snap, before)
+	return snap, s.settle(ctx, &snap, before)
 }
 
 // commit runs a rule in the store's transaction and tells the publishers. before is Change.Before.
@@ -338,18 +339,18 @@ const lapseTimeout = 5 * time.Second
 // that it renewed, zero at a grant.
 func inTime(committed, before time.Time) bool { return before.IsZero() || committed.Before(before) }
 
-// settle returns snap if its heartbeat was committed before the end of the lease that it renewed.
-// If not, it records that end and returns LeaseLost.
-func (s *Service) settle(ctx context.Context, snap rule.Snapshot, before time.Time) (rule.Snapshot, error) {
+// settle returns nil if the heartbeat was committed before the end of the lease that it renewed. If
+// not, it records that end and returns LeaseLost.
+func (s *Service) settle(ctx context.Context, snap *rule.Snapshot, before time.Time) error {
 	if inTime(snap.Now, before) {
-		return snap, nil
+		return nil
 	}
 	r := snap.Record
-	after, err := s.lapse(ctx, snap, before)
+	after, err := s.lapse(ctx, *snap, before)
 	if err != nil {
 		after = rule.Snapshot{Record: r.Vacated(before, r.Policy.LockDelay+snap.Guard), Now: snap.Now, Guard: snap.Guard}
 	}
-	return rule.Snapshot{}, after.Refuse(leadership.LeaseLost, "the renewal of election %q reached the store %v after the lease had ended: stop acting as its leader, and acquire again",
+	return after.Refuse(leadership.LeaseLost, "the renewal of election %q reached the store %v after the lease had ended: stop acting as its leader, and acquire again",
 		r.Election, snap.Now.Sub(before).Round(time.Millisecond))
 }
 

@@ -25,7 +25,7 @@ import (
 //
 // A store carries Record.Policy and Record.Standing as the text that Codec makes of them. It
 // decides by Codec.Decide, and writes the whole record whatever kind the Change is of; or, where it
-// only renews, by Snapshot.Heartbeat, and writes the heartbeat.
+// only renews, by Record.Heartbeat, and writes the heartbeat.
 type Store interface {
 	// Update is the transaction that decides. It reads the election's record, runs decide, and
 	// writes the Change and its events, all or nothing, in isolation from every other Update and

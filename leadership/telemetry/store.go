@@ -168,7 +168,7 @@ func (s *store) Renew(ctx context.Context, leases []rule.Renewal) []rule.Renewed
 	for i := range answers {
 		switch a := &answers[i]; {
 		case a.Err == nil:
-			s.m.elections.learn(a.Snapshot) // a late one is taken back later, and that is seen too
+			s.m.elections.learn(a.Snapshot()) // a late one is taken back later, and that is seen too
 		case worst == nil, outcomeOf(a.Err) == unknown, outcomeOf(worst) == done:
 			worst = a.Err
 		}

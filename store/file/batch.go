@@ -179,19 +179,24 @@ func (b *batch) prune(n *entry) {
 	b.dropped = append(b.dropped, n.forget(last)...)
 }
 
-// renew sends a heartbeat, if the lease is the one named.
-func (b *batch) renew(c rule.Renewal, a *rule.Renewed) {
-	a.Snapshot, a.Err = b.present(c.Election).snapshot(c.Election, b.now)
-	if a.Err != nil {
+// renew sends a heartbeat, if the lease is the one named. It copies no record.
+func (b *batch) renew(c *rule.Renewal, a *rule.Renewed) {
+	n := b.present(c.Election)
+	if n == nil || n.refused != nil {
+		a.Err = rule.ErrNotRenewed
+		if n != nil {
+			a.Err = n.refused
+		}
 		return
 	}
-	a.Snapshot.Now = b.beat(c.Election)
+	a.Record, a.Now = &n.record, b.beat(c.Election)
 	var ok bool
-	if a.Before, ok = a.Snapshot.Heartbeat(c); !ok {
+	if a.Before, ok = n.record.Heartbeat(c, n.heartbeat, a.Now); !ok {
 		a.Err = rule.ErrNotRenewed
 		return
 	}
-	b.heartbeat(c.Election, a.Snapshot.Record.HeartbeatAt)
+	a.HeartbeatAt = rule.StartOf(a.Now, a.Before, n.record.LeaseDuration)
+	b.heartbeat(c.Election, a.HeartbeatAt)
 }
 
 // announce marks an event as announced.

@@ -142,7 +142,7 @@ func (s *Store) Renew(ctx context.Context, leases []rule.Renewal) []rule.Renewed
 	renewed := make([]rule.Renewed, len(leases))
 	err := s.writer.do(ctx, func(b *batch) error {
 		for i := range leases {
-			b.renew(leases[i], &renewed[i])
+			b.renew(&leases[i], &renewed[i])
 		}
 		return nil
 	})

@@ -163,7 +163,7 @@ func (t *table) note(n *entry) {
 	e := n.record.Election
 	set(t.held, e, n.record.LeaderID != "")
 	set(t.waiting, e, len(n.waiting) > 0)
-	t.retire.Set(n.record)
+	t.retire.Set(&n.record)
 }
 
 func set(m map[leadership.Election]bool, e leadership.Election, in bool) {

@@ -217,8 +217,8 @@ func TestALateRenewalDoesNotReviveTheLease(t *testing.T) {
 	if answer.Err != nil {
 		t.Fatalf("the heartbeat was not written: %v", answer.Err)
 	}
-	if !answer.Before.Equal(g.LeaseExpiration) || answer.Snapshot.Now.Before(answer.Before) {
-		t.Fatalf("committed at %v, due before %v; the lease ended at %v", answer.Snapshot.Now, answer.Before, g.LeaseExpiration)
+	if !answer.Before.Equal(g.LeaseExpiration) || answer.Now.Before(answer.Before) {
+		t.Fatalf("committed at %v, due before %v; the lease ended at %v", answer.Now, answer.Before, g.LeaseExpiration)
 	}
 	// The late renewal is not undone yet, as if the process had died here.
 	for name, s := range map[string]*firestore.Store{"here": slow, "elsewhere": other} {

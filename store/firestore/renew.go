@@ -116,8 +116,8 @@ func (s *Store) renewed(ctx context.Context, b heartbeat, w written) rule.Renewe
 	doc.record.HeartbeatAt = rule.StartOf(w.at, b.due, doc.record.LeaseDuration)
 	s.memory.remember(doc, w.at)
 	return rule.Renewed{
-		Snapshot: rule.Snapshot{Record: doc.record, Now: w.at, Guard: guard, Ticket: s.ticket(ctx, doc, b.due)},
-		Before:   b.due,
+		Record: &doc.record, HeartbeatAt: doc.record.HeartbeatAt,
+		Now: w.at, Guard: guard, Ticket: s.ticket(ctx, doc, b.due), Before: b.due,
 	}
 }
 

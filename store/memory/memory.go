@@ -246,7 +246,7 @@ func (s *Store) Retirable(ctx context.Context, at time.Time, limit int) ([]leade
 	due := make(retirement.Plan)
 	for e := range d.records {
 		if snap, err := s.read(e); err == nil {
-			due.Set(snap.Record)
+			due.Set(&snap.Record)
 		}
 	}
 	return due.By(at, limit), nil
@@ -260,16 +260,20 @@ func (s *Store) Renew(ctx context.Context, leases []rule.Renewal) []rule.Renewed
 	return answers
 }
 
-func (s *Store) renew(ctx context.Context, c rule.Renewal) (a rule.Renewed) {
-	a.Snapshot, a.Err = s.Update(ctx, c.Election, rule.Expect{}, func(snap rule.Snapshot) (rule.Change, error) {
+func (s *Store) renew(ctx context.Context, c rule.Renewal) rule.Renewed {
+	var before time.Time
+	after, err := s.Update(ctx, c.Election, rule.Expect{}, func(snap rule.Snapshot) (rule.Change, error) {
 		ch, err := rule.Renew(snap, c)
 		if err != nil {
 			return ch, rule.ErrNotRenewed
 		}
-		a.Before = ch.Before
+		before = ch.Before
 		return ch, nil
 	})
-	return a
+	if err != nil {
+		return rule.Renewed{Err: err}
+	}
+	return after.Renewed(before)
 }
 
 func (s *Store) Events(ctx context.Context, e leadership.Election, after leadership.Revision, limit int) ([]leadership.Event, error) {

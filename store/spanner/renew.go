@@ -204,9 +204,8 @@ func (s *Store) renew(
 		return err
 	}
 	for _, a := range b.sound {
-		r := &a.Snapshot.Record
-		r.HeartbeatAt, a.Snapshot.Now = rule.StartOf(at, a.Before, r.LeaseDuration), at
-		answers[r.Election] = a
+		a.HeartbeatAt, a.Now = rule.StartOf(at, a.Before, a.Record.LeaseDuration), at
+		answers[a.Record.Election] = a
 	}
 	return nil
 }
@@ -254,7 +253,7 @@ func (b *beats) add(r *spanner.Row) error {
 		b.corrupt[leadership.Election(changed.ClusterID.StringVal)] = err
 		return nil
 	}
-	b.sound = append(b.sound, rule.Renewed{Snapshot: snap, Before: snap.Record.LeaseEnd()})
+	b.sound = append(b.sound, snap.Renewed(snap.Record.LeaseEnd()))
 	return nil
 }
 

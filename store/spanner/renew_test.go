@@ -144,7 +144,7 @@ func TestALeaseThatIsReleasedBetweenTwoRunsOfARenewalIsNotRenewed(t *testing.T) 
 	if a := answers[0]; !errors.Is(a.Err, rule.ErrNotRenewed) {
 		t.Errorf("the one that was released: %+v, want %v", a, rule.ErrNotRenewed)
 	}
-	if a := answers[1]; a.Err != nil || a.Snapshot.Record.Election != "e001" || !a.Snapshot.Now.Before(a.Before) {
+	if a := answers[1]; a.Err != nil || a.Record.Election != "e001" || !a.Now.Before(a.Before) {
 		t.Errorf("the other: %+v, want it renewed", a)
 	}
 }
@@ -172,8 +172,8 @@ func TestMetadataComesBackAsItWasWhateverSpannerMakesOfIt(t *testing.T) {
 		}
 		read, err := s.Get(t.Context(), "jobs")
 		renewed := s.Renew(t.Context(), []rule.Renewal{renewalOf("jobs", "ann", 1)})[0]
-		if err != nil || renewed.Err != nil || read.Record.Metadata != want || renewed.Snapshot.Record.Metadata != want {
-			t.Errorf("got %s, %v and %s, %v\nwant %s", read.Record.Metadata, err, renewed.Snapshot.Record.Metadata, renewed.Err, want)
+		if err != nil || renewed.Err != nil || read.Record.Metadata != want || renewed.Record.Metadata != want {
+			t.Errorf("got %s, %v and %s, %v\nwant %s", read.Record.Metadata, err, renewed.Record.Metadata, renewed.Err, want)
 		}
 	}
 }

@@ -79,7 +79,7 @@ func TestALockedRowDoesNotKeepOtherLeasesFromBeingRenewed(t *testing.T) {
 			if !errors.Is(a.Err, leadership.StoreUnavailable) || errors.Is(a.Err, leadership.OutcomeUnknown) {
 				t.Errorf("the one that is locked: %v, want %s", a.Err, leadership.StoreUnavailable)
 			}
-		} else if a.Err != nil || a.Snapshot.Record.Election != e || !a.Snapshot.Now.Before(a.Before) {
+		} else if a.Err != nil || a.Record.Election != e || !a.Now.Before(a.Before) {
 			t.Fatalf("%s: %v, want it renewed before %v", e, a.Err, a.Before)
 		}
 	}
@@ -133,7 +133,7 @@ func TestARenewalThatMayHaveBeenDoneIsSentAgainInPieces(t *testing.T) {
 		}
 	}
 	for i, a := range s.Renew(t.Context(), leases) {
-		if a.Err != nil || a.Before.Before(ends[leases[i].Election]) || !a.Snapshot.Now.Equal(a.Snapshot.Record.HeartbeatAt) {
+		if a.Err != nil || a.Before.Before(ends[leases[i].Election]) || !a.Now.Equal(a.Snapshot().Record.HeartbeatAt) {
 			t.Fatalf("%s: %v, want it renewed; its end was %v, want %v or later", leases[i].Election, a.Err, a.Before, ends[leases[i].Election])
 		}
 	}

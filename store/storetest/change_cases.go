@@ -210,8 +210,8 @@ func (e *exact) Renew(ctx context.Context, leases []rule.Renewal) []rule.Renewed
 		if a.Err != nil {
 			continue
 		}
-		e.want.HeartbeatAt = rule.StartOf(a.Snapshot.Now, a.Before, e.want.LeaseDuration)
-		if diff := cmp.Diff(rounded(*e.want), rounded(a.Snapshot.Record)); diff != "" {
+		e.want.HeartbeatAt = rule.StartOf(a.Now, a.Before, e.want.LeaseDuration)
+		if diff := cmp.Diff(rounded(*e.want), rounded(a.Snapshot().Record)); diff != "" {
 			e.Errorf("the answer to a renewal (-want +got):\n%s", diff)
 		}
 	}

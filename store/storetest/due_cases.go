@@ -75,7 +75,8 @@ var dueCases = []contractCase{
 		h.retiring("jobs", 2*time.Hour)
 		h.retiring("later", 3*time.Hour)
 		h.vacant("never")
-		at := h.get(h.a, jobs).Record.RetireAt()
+		snap := h.get(h.a, jobs)
+		at := snap.Record.RetireAt()
 		for wait, want := range map[time.Duration][]leadership.Election{-time.Millisecond: nil, time.Millisecond: {jobs}, 2 * time.Hour: {jobs, "later"}} {
 			if got := h.retirable(at.Add(wait), 10); !slices.Equal(got, want) {
 				h.Errorf("%v after it is due: got %v, want %v", wait, got, want)

@@ -54,10 +54,10 @@ var renewCases = []contractCase{
 			c.Ticket = last.Ticket
 			a := [...]service.Store{h.b, h.a}[i%2].Renew(h.Context(), []rule.Renewal{c})[0]
 			h.renewed(a, last)
-			if last.Ticket != "" && a.Snapshot.Ticket == last.Ticket {
+			if last.Ticket != "" && a.Ticket == last.Ticket {
 				h.Error("a renewal has the ticket of the heartbeat before")
 			}
-			last = a.Snapshot
+			last = a.Snapshot()
 		}
 		if got := h.get(h.a, jobs); got.Ticket != "" {
 			h.Errorf("a read has the ticket %q", got.Ticket)
@@ -114,12 +114,12 @@ func (h *handles) renewed(a rule.Renewed, before rule.Snapshot) {
 		h.Fatalf("renew %s: %v", before.Record.Election, a.Err)
 	}
 	want := before.Record
-	want.HeartbeatAt = a.Snapshot.Now
-	if !sameRecord(a.Snapshot.Record, want) {
-		h.Errorf("got %+v\nwant %+v", a.Snapshot.Record, want)
+	want.HeartbeatAt = a.Now
+	if !sameRecord(a.Snapshot().Record, want) {
+		h.Errorf("got %+v\nwant %+v", a.Snapshot().Record, want)
 	}
-	if !a.Snapshot.Now.After(before.Record.HeartbeatAt) {
-		h.Errorf("renewed at %v, which is not after %v", a.Snapshot.Now, before.Record.HeartbeatAt)
+	if !a.Now.After(before.Record.HeartbeatAt) {
+		h.Errorf("renewed at %v, which is not after %v", a.Now, before.Record.HeartbeatAt)
 	}
 	if end := before.Record.LeaseEnd(); a.Before.Sub(end).Abs() > time.Microsecond {
 		h.Errorf("before is %v, the lease ended at %v", a.Before, end)

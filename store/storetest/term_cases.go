@@ -298,7 +298,8 @@ var termCases = []contractCase{
 // ends expects why and when the present term ends.
 func (t *term) ends(because leadership.EndReason, in time.Duration) {
 	t.Helper()
-	l := t.get(t.b, jobs).Lease()
+	snap := t.get(t.b, jobs)
+	l := snap.Lease()
 	if l.EndsBecause != because || l.EndsIn > in || l.EndsIn < in-slack {
 		t.Errorf("it ends in %v (%s), want %v or a little less (%s)", l.EndsIn, l.EndsBecause, in, because)
 	}

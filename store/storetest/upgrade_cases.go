@@ -315,7 +315,7 @@ func (f *fleet) olderRefusesByName() {
 		}
 	}
 	if a := s.Renew(ctx, []rule.Renewal{renewalOf(jobs, "bob", 2)})[0]; a.Err == nil {
-		f.Errorf("the older store has renewed: %+v", a.Snapshot)
+		f.Errorf("the older store has renewed: %+v", a.Snapshot())
 	}
 	if n, err := service.ExpireAll(ctx); n != 0 || err != nil {
 		f.Errorf("expire all: %d, %v", n, err)

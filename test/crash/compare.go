@@ -44,7 +44,7 @@ func (e election) compare(snap rule.Snapshot, otherBoot bool) error {
 		}
 		return nil
 	}
-	if got := (rule.Snapshot{Record: r, Now: want.ReadAt}).Lease(); got != want {
+	if got := (&rule.Snapshot{Record: r, Now: want.ReadAt}).Lease(); got != want {
 		return fmt.Errorf("got %+v, want %+v", got, want)
 	}
 	if r.KeyHash != e.key {

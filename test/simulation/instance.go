@@ -118,7 +118,7 @@ func (i incarnation) Stalled() time.Duration {
 
 // learn takes an answer of the store to a read that began at that moment.
 func (i *instance) learn(l leadership.Lease, asked time.Duration) {
-	i.learnt(l.Election, i.view.Learn(l, instancetest.Committed, asked, i.now()))
+	i.learnt(l.Election, i.view.Learn(&l, instancetest.Committed, asked, i.now()))
 }
 
 // learnt tells a line of news, and schedules the view's next look.
@@ -268,7 +268,7 @@ func (q *queue) withdraw(ctx context.Context, gone leadership.CandidateID) {
 		q.asking = false
 		q.line.Withdrawn(gone, err, q.i.now(), false)
 		if err == nil {
-			q.i.learnt(q.election, q.i.view.Learn(l, instancetest.Read, asked, q.i.now()))
+			q.i.learnt(q.election, q.i.view.Learn(&l, instancetest.Read, asked, q.i.now()))
 		}
 		q.drive()
 	})

@@ -36,7 +36,7 @@ func (s *simulation) give(e leadership.Election) {
 	case 4:
 		o.Kind, o.CandidateID, o.For = leadership.OrderBan, who, d
 	case 5:
-		orders := rule.Snapshot{Record: s.data.row(e).record, Now: epoch.Add(w.now)}.Orders().List()
+		orders := (&rule.Snapshot{Record: s.data.row(e).record, Now: epoch.Add(w.now)}).Orders().List()
 		if len(orders) == 0 {
 			return
 		}

@@ -231,33 +231,41 @@ func (h *handle) Renew(ctx context.Context, leases []rule.Renewal) []rule.Renewe
 	return answers
 }
 
-func (h *handle) renew(ctx context.Context, c rule.Renewal) (a rule.Renewed) {
-	a.Snapshot, a.Err = h.Update(ctx, c.Election, rule.Expect{}, func(snap rule.Snapshot) (rule.Change, error) {
+func (h *handle) renew(ctx context.Context, c rule.Renewal) rule.Renewed {
+	var before time.Time
+	after, err := h.Update(ctx, c.Election, rule.Expect{}, func(snap rule.Snapshot) (rule.Change, error) {
 		ch, err := rule.Renew(snap, c)
-		a.Before = ch.Before
+		before = ch.Before
 		if err != nil {
 			return ch, rule.ErrNotRenewed
 		}
 		return ch, nil
 	})
-	return a
+	return answered(after, before, err)
+}
+
+func answered(after rule.Snapshot, before time.Time, err error) rule.Renewed {
+	if err != nil {
+		return rule.Renewed{Err: err}
+	}
+	return after.Renewed(before)
 }
 
 // blindly renews by a write without a read, if this instance has seen the newest version; it learns
 // the time of the commit afterwards.
-func (h *handle) blindly(ctx context.Context, c rule.Renewal) (a rule.Renewed) {
+func (h *handle) blindly(ctx context.Context, c rule.Renewal) rule.Renewed {
 	p, r := processOf(ctx), h.row(c.Election)
 	version, record := r.version, r.record
 	if h.seen[c.Election] != version || record.LeaderID != c.CandidateID || record.Token != c.Token || record.KeyHash != c.KeyHash {
 		return rule.Renewed{Err: rule.ErrNotRenewed}
 	}
 	p.pass(h.delay())
-	a.Before = record.LeaseEnd()
-	a.Snapshot, a.Err = h.commit(p, c.Election, rule.Change{Record: record, Heartbeat: true, Before: a.Before}, version, time.Time{})
-	if errors.Is(a.Err, errAborted) {
-		a.Err = rule.ErrNotRenewed
+	before := record.LeaseEnd()
+	after, err := h.commit(p, c.Election, rule.Change{Record: record, Heartbeat: true, Before: before}, version, time.Time{})
+	if errors.Is(err, errAborted) {
+		err = rule.ErrNotRenewed
 	}
-	return a
+	return answered(after, before, err)
 }
 
 // Events implements service.Store.

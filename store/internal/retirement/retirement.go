@@ -14,7 +14,7 @@ import (
 type Plan map[leadership.Election]time.Time
 
 // Set notes the instant at which the record is due, if it is to be retired.
-func (p Plan) Set(r rule.Record) {
+func (p Plan) Set(r *rule.Record) {
 	if at := r.RetireAt(); at.IsZero() {
 		delete(p, r.Election)
 	} else {

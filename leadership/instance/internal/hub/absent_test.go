@@ -58,7 +58,7 @@ func TestAnElectionThatBeginsIsNoLongerAbsent(t *testing.T) {
 		"by an event": func(w *cached) {
 			w.Publish(leadership.Event{Election: jobs, Revision: 9, Type: leadership.EventAcquired, LeaderID: "ann", Token: 2})
 		},
-		"by an own change": func(w *cached) { w.Hub.Learn(heldAt(9, time.Hour), view.Committed, w.now()) },
+		"by an own change": func(w *cached) { w.Hub.Learn(new(heldAt(9, time.Hour)), view.Committed, w.now()) },
 		"by a strong read": func(w *cached) {
 			if _, err := w.Read(w.t.Context(), leadership.ReadRequest{Election: jobs, Strong: true}); err != nil {
 				w.t.Error(err)

@@ -130,7 +130,7 @@ func (n *node) saw(e leadership.Election, r leadership.Revision) {
 }
 
 func (n *node) learn(l leadership.Lease, asked time.Duration) {
-	n.Hub.Learn(l, view.Committed, asked)
+	n.Hub.Learn(&l, view.Committed, asked)
 	n.saw(l.Election, l.Revision)
 }
 

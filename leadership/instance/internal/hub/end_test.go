@@ -52,7 +52,7 @@ func withLookout(t *testing.T, test func(t *testing.T, w *lookout)) {
 
 // Learn is what the instance does with a lease that it has granted or renewed, or that was
 // released.
-func (w *lookout) Learn(l leadership.Lease) { w.Hub.Learn(l, view.Committed, w.now()) }
+func (w *lookout) Learn(l leadership.Lease) { w.Hub.Learn(&l, view.Committed, w.now()) }
 
 func (w *lookout) expire(ctx context.Context, e leadership.Election) (leadership.Lease, error) {
 	w.mu.Lock()
@@ -252,7 +252,7 @@ func TestRunWaitsForTheLooksThatAreUnderWay(t *testing.T) {
 				return leadership.Lease{}, leadership.OutcomeUnknown
 			}},
 		})
-		l.Learn(heldAt(1, 59*time.Second), view.Committed, 0)
+		l.Learn(new(heldAt(1, 59*time.Second)), view.Committed, 0)
 		if l.Run(ctx); !ended {
 			t.Error("Run returned before the look had ended")
 		}

@@ -149,7 +149,7 @@ func (h *Hub) unlock() {
 
 // Learn takes an answer of the store on an election, to a call that began at that time. It does not
 // block.
-func (h *Hub) Learn(l leadership.Lease, from view.Source, asked time.Duration) {
+func (h *Hub) Learn(l *leadership.Lease, from view.Source, asked time.Duration) {
 	h.View(func(v *view.View, now time.Duration) { h.learn(v, l, from, asked, now) })
 }
 
@@ -158,13 +158,13 @@ func (h *Hub) LearnAll(all []leadership.Result, asked time.Duration) {
 	h.View(func(v *view.View, now time.Duration) {
 		for i := range all {
 			if all[i].Err == nil {
-				h.learn(v, all[i].Lease, view.Committed, asked, now)
+				h.learn(v, &all[i].Lease, view.Committed, asked, now)
 			}
 		}
 	})
 }
 
-func (h *Hub) learn(v *view.View, l leadership.Lease, from view.Source, asked, now time.Duration) {
+func (h *Hub) learn(v *view.View, l *leadership.Lease, from view.Source, asked, now time.Duration) {
 	if v.Learn(l, from, asked, now) {
 		h.wakeLine(l.Election)
 	}

@@ -81,7 +81,7 @@ func (h *Hub) miss(ctx context.Context, r leadership.ReadRequest) (leadership.Re
 		asked := h.now()
 		l, err := h.ask(ctx, r.Election, asked)
 		if err == nil {
-			h.Learn(l, view.Read, asked)
+			h.Learn(&l, view.Read, asked)
 		}
 		return leadership.Reading{Lease: l}, err
 	}
@@ -126,7 +126,7 @@ func refuseBehind(known leadership.Revision, l leadership.Lease) error {
 func (h *Hub) ask(ctx context.Context, e leadership.Election, asked time.Duration) (leadership.Lease, error) {
 	l, err := h.store.Get(ctx, e)
 	if refusal, ok := errors.AsType[*leadership.Error](err); ok && refusal.Lease != nil {
-		h.Learn(*refusal.Lease, view.Read, asked)
+		h.Learn(refusal.Lease, view.Read, asked)
 	}
 	if err != nil {
 		return leadership.Lease{}, err

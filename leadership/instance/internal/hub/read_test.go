@@ -73,7 +73,7 @@ func (s stub) Expire(ctx context.Context, e leadership.Election) (leadership.Lea
 }
 
 // Learn is what the instance does with an answer to a question that was asked at that time.
-func (w *cached) Learn(l leadership.Lease, asked time.Duration) { w.Hub.Learn(l, view.Read, asked) }
+func (w *cached) Learn(l leadership.Lease, asked time.Duration) { w.Hub.Learn(&l, view.Read, asked) }
 
 // remembered is how many elections a hub remembers.
 func remembered(h *hub.Hub) (n int) {

@@ -127,7 +127,7 @@ func (l *Line) finish(a *Attempt, o Outcome, now time.Duration) {
 		l.retryLater(now)
 	case o.Err == nil:
 		l.answered(p, now)
-		l.common.View.Learn(o.Grant.Lease, view.Committed, a.Began, now)
+		l.common.View.Learn(&o.Grant.Lease, view.Committed, a.Began, now)
 		l.ballot, l.claim, l.parent = ballot{}, claim{}, parent{election: l.parent.election}
 		l.reschedule(now)
 		l.settle(p, func(c *Caller) { c.granted(o.Grant, a.Began) })
@@ -139,7 +139,7 @@ func (l *Line) finish(a *Attempt, o Outcome, now time.Duration) {
 	case errors.Is(o.Err, leadership.NotEligible):
 		l.answered(p, now)
 		refusal, _ := errors.AsType[*leadership.Error](o.Err)
-		l.common.View.Learn(*refusal.Lease, view.Read, a.Began, now)
+		l.common.View.Learn(refusal.Lease, view.Read, a.Began, now)
 		l.reschedule(now)
 		l.settle(p, refuse)
 	case errors.Is(o.Err, leadership.ElectionDeleted), errors.Is(o.Err, leadership.RecordCorrupt):

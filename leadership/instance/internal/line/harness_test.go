@@ -102,7 +102,7 @@ func (i *instance) listened(e leadership.Election) (yes bool) {
 }
 
 // learns is what the API does with the store's answers.
-func (i *instance) learns(l leadership.Lease) { i.hub.Learn(l, view.Committed, i.hub.Now()) }
+func (i *instance) learns(l leadership.Lease) { i.hub.Learn(&l, view.Committed, i.hub.Now()) }
 
 type acquire func(context.Context, leadership.AcquireRequest) (leadership.Grant, error)
 

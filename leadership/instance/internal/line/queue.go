@@ -182,9 +182,9 @@ func (q *Queue) ask(ctx context.Context, r leadership.AcquireRequest) (leadershi
 	r.InLine = leadership.InLine{Instance: q.common.Instance, Present: q.common.present(r.Election), Quorum: quorum, Recheck: r.InLine.Recheck, Seats: &q.seating.Seating}
 	grant, err := q.c.Acquire(ctx, r)
 	if err == nil {
-		q.c.Hub.Learn(grant.Lease, view.Committed, asked)
+		q.c.Hub.Learn(&grant.Lease, view.Committed, asked)
 	} else if refusal, ok := errors.AsType[*leadership.Error](err); ok && refusal.Lease != nil {
-		q.c.Hub.Learn(*refusal.Lease, view.Read, asked)
+		q.c.Hub.Learn(refusal.Lease, view.Read, asked)
 	}
 	return grant, err
 }
@@ -218,7 +218,7 @@ func (q *Queue) do(ctx context.Context, c leadership.Command) error {
 	asked := q.c.Hub.Now()
 	lease, err := q.c.Do(ctx, c)
 	if err == nil {
-		q.c.Hub.Learn(lease, view.Read, asked)
+		q.c.Hub.Learn(&lease, view.Read, asked)
 	}
 	return err
 }

@@ -66,7 +66,7 @@ func (s *seating) order(ctx context.Context, whole leadership.Lease, by leadersh
 	all := make([]seat, whole.Config.Seats)
 	var unknown sync.WaitGroup
 	errs := make([]error, len(all))
-	s.q.c.Hub.Learn(whole, view.Read, longAgo)
+	s.q.c.Hub.Learn(&whole, view.Read, longAgo)
 	s.q.c.Hub.View(func(v *view.View, now time.Duration) {
 		if s.runner != nil {
 			s.runner.listen(whole)
@@ -97,7 +97,7 @@ func (s *seating) order(ctx context.Context, whole leadership.Lease, by leadersh
 const longAgo time.Duration = 0
 
 func (s *seating) refused(refusal *leadership.Error) {
-	s.q.c.Hub.Learn(*refusal.Lease, view.Read, longAgo)
+	s.q.c.Hub.Learn(refusal.Lease, view.Read, longAgo)
 }
 
 // seat is a seat, and whether it is known.

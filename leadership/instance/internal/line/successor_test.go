@@ -133,7 +133,7 @@ func (i *instance) saysReadyHere(r leadership.AcquireRequest) {
 	if err != nil {
 		i.Fatal(err)
 	}
-	i.hub.Learn(l, view.Read, i.hub.Now())
+	i.hub.Learn(&l, view.Read, i.hub.Now())
 }
 
 // deaf starts instances that hear nothing of each other.

@@ -326,7 +326,7 @@ func TestANewLeaderMayWriteForTheGraceTime(t *testing.T) {
 	defer r.Unwatch(jobs)
 	l := leadership.Lease{Election: jobs, State: leadership.Vacant, Token: 6, Revision: 1, ReadAt: time.Unix(1000, 0)}
 	l.Config.Ballot.Quorum = leadership.QuorumPolicy{Electorate: leadership.NewNames("n1", "n2", "n3"), Grace: 10 * time.Second}
-	w.views[r].Learn(l, view.Read, w.now, w.now)
+	w.views[r].Learn(&l, view.Read, w.now, w.now)
 	next := uint64(0)
 	told := func(what string, want ...leadership.MemberChangeType) {
 		t.Helper()

@@ -101,8 +101,8 @@ func (w *world) renew(ctx context.Context, elections ...leadership.Election) []<
 func (w *world) done(elections []leadership.Election, answers []<-chan rule.Renewed) {
 	w.t.Helper()
 	for i, answer := range answers {
-		if a := <-answer; a.Err != nil || a.Snapshot.Record.Election != elections[i] {
-			w.t.Errorf("%s: the answer is for %q, %v", elections[i], a.Snapshot.Record.Election, a.Err)
+		if a := <-answer; a.Err != nil || a.Record.Election != elections[i] {
+			w.t.Errorf("%s: the answer is for %q, %v", elections[i], a.Record.Election, a.Err)
 		}
 	}
 }
@@ -151,8 +151,8 @@ func TestARenewalIsAnsweredByOneThatWasSentAfterItCame(t *testing.T) {
 		<-time.After(10 * time.Millisecond)
 		came := time.Now()
 		again := <-w.renew(t.Context(), "a")[0]
-		if again.Err != nil || again.Snapshot.Now.Before(came) {
-			t.Errorf("the heartbeat was at %v, %v; want %v or later", again.Snapshot.Now, again.Err, came)
+		if again.Err != nil || again.Now.Before(came) {
+			t.Errorf("the heartbeat was at %v, %v; want %v or later", again.Now, again.Err, came)
 		}
 		if sent := time.Since(w.begin); sent != 100*time.Millisecond {
 			t.Errorf("answered after %v, want after the second batch", sent)
@@ -279,8 +279,8 @@ func TestNoRenewalWaitsLongAndNoneIsSentTwice(t *testing.T) {
 				w.mu.Lock()
 				defer w.mu.Unlock()
 				switch n := sent[lease.Election]; {
-				case a.Err == nil && (n != 1 || a.Snapshot.Record.Election != lease.Election || a.Snapshot.Now.Before(came[lease.Election])):
-					t.Errorf("%s: sent %d times; %+v", lease.Election, n, a.Snapshot)
+				case a.Err == nil && (n != 1 || a.Record.Election != lease.Election || a.Now.Before(came[lease.Election])):
+					t.Errorf("%s: sent %d times; %+v", lease.Election, n, a.Snapshot())
 				case errors.Is(a.Err, leadership.StoreUnavailable) && n != 0, errors.Is(a.Err, leadership.OutcomeUnknown) && n != 1:
 					t.Errorf("%s: sent %d times; %v", lease.Election, n, a.Err)
 				case a.Err != nil && ctx.Err() == nil:

@@ -56,7 +56,7 @@ func (v *View) dueAfter(left, now time.Duration) time.Duration {
 }
 
 // learnEnd notes the end of a lease, and forgets one that was recorded as ended.
-func (e *Election) learnEnd(l leadership.Lease, from Source, now time.Duration) {
+func (e *Election) learnEnd(l *leadership.Lease, from Source, now time.Duration) {
 	switch t := &e.end; {
 	case l.Revision < t.revision: // a later reply was faster
 	case l.Revision == t.revision && l.State == leadership.Held:
@@ -81,7 +81,7 @@ func (e *Election) learnEnd(l leadership.Lease, from Source, now time.Duration) 
 // renewals reach several instances in turn is looked after later: none of them knows that it is the
 // last, and each would look in vain at each of its own ends. By then the leader mostly has come
 // back here.
-func (e *Election) renewed(l leadership.Lease, now time.Duration) (left time.Duration) {
+func (e *Election) renewed(l *leadership.Lease, now time.Duration) (left time.Duration) {
 	t := &e.end
 	if now > t.promised {
 		t.since = now
@@ -103,7 +103,7 @@ func (e *Election) renewed(l leadership.Lease, now time.Duration) (left time.Dur
 
 // last reports whether no renewal moves the end of the lease on, so that it is looked after at that
 // end, wherever its leader renews.
-func last(l leadership.Lease) bool {
+func last(l *leadership.Lease) bool {
 	return !l.EndsBy.IsZero() && !l.LeaseExpiration.Before(l.EndsBy)
 }
 
@@ -145,10 +145,10 @@ func (v *View) Expired(t Task, l leadership.Lease, err error, asked, now time.Du
 	}
 	if e.end.looking && e.end.revision == t.revision { // else it was forgotten meanwhile
 		e.end.looking = false
-		gaveUp = !e.conclude(l, err, now)
+		gaveUp = !e.conclude(&l, err, now)
 	}
 	if err == nil {
-		wake = e.learn(l, asked, now, v.opens(l, now), false)
+		wake = e.learn(&l, asked, now, v.opens(&l, now), false)
 	}
 	v.settle(e)
 	return wake, gaveUp
@@ -156,7 +156,7 @@ func (v *View) Expired(t Task, l leadership.Lease, err error, asked, now time.Du
 
 // conclude says what a look has come to: the lease is done with, or looked after again; ok is false
 // if it is given up.
-func (e *Election) conclude(l leadership.Lease, err error, now time.Duration) (ok bool) {
+func (e *Election) conclude(l *leadership.Lease, err error, now time.Duration) (ok bool) {
 	t := &e.end
 	unanswered := errors.Is(err, leadership.StoreUnavailable) || errors.Is(err, leadership.OutcomeUnknown)
 	early := err == nil && l.State == leadership.Vacant && l.Revision == t.revision // but for the store's guard
@@ -177,7 +177,7 @@ func (e *Election) conclude(l leadership.Lease, err error, now time.Duration) (o
 // follow looks again after a lease that was renewed elsewhere: the instance that looks after it
 // there may stop. For watchers it looks less and less often, and without listeners once more, if
 // the leader does not come back until then.
-func (e *Election) follow(l leadership.Lease, now time.Duration) {
+func (e *Election) follow(l *leadership.Lease, now time.Duration) {
 	left := l.ExpiresIn
 	switch {
 	case last(l):

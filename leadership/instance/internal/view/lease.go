@@ -42,7 +42,7 @@ func (l *Lease) Aged(by time.Duration) leadership.Lease {
 
 // Learn takes the store's answer on an election. The remaining time of the lease counts from now,
 // for waiting candidates and for its end. It reports whether that is news to a line.
-func (v *View) Learn(l leadership.Lease, from Source, asked, now time.Duration) (wake bool) {
+func (v *View) Learn(l *leadership.Lease, from Source, asked, now time.Duration) (wake bool) {
 	e, ok := v.elections[l.Election]
 	if !ok {
 		if from != Committed || l.State != leadership.Held {
@@ -60,7 +60,7 @@ func (v *View) Learn(l leadership.Lease, from Source, asked, now time.Duration) 
 // more than what a reader of the same lease could know, unless an order has a part in it: others
 // may be granted before that.
 func (v *View) Refused(refusal *leadership.Error, asked, now time.Duration) {
-	l := *refusal.Lease
+	l := refusal.Lease
 	e, ok := v.elections[l.Election]
 	if !ok {
 		return
@@ -83,7 +83,7 @@ func (v *View) Refused(refusal *leadership.Error, asked, now time.Duration) {
 
 // opens is when asking for the lease may help those who do not have it. That an election is deleted
 // they are told at once.
-func (v *View) opens(l leadership.Lease, now time.Duration) time.Duration {
+func (v *View) opens(l *leadership.Lease, now time.Duration) time.Duration {
 	switch {
 	case l.Deleted:
 		return now
@@ -94,11 +94,7 @@ func (v *View) opens(l leadership.Lease, now time.Duration) time.Duration {
 }
 
 // learn takes the store's word if it counts. exact says that open is the store's word as well.
-func (e *Election) learn(l leadership.Lease, asked, now, open time.Duration, exact bool) (wake bool) {
-	l.Ticket = "" // it is for the caller alone, and so are the overrides, but for the halts
-	if !e.isHalts() {
-		l.Overrides = ""
-	}
+func (e *Election) learn(l *leadership.Lease, asked, now, open time.Duration, exact bool) (wake bool) {
 	version := e.version
 	switch order, later := e.compare(l), asked > e.changed; {
 	case order < 0 && !later:
@@ -111,14 +107,14 @@ func (e *Election) learn(l leadership.Lease, asked, now, open time.Duration, exa
 			e.version++
 		}
 		if l.ReadAt.After(e.lease.ReadAt) || l.ReadAt.Equal(e.lease.ReadAt) && l.ReportedAt.After(e.lease.ReportedAt) {
-			e.lease = &Lease{Lease: l, Asked: asked, Learnt: now}
+			e.keep(l, asked, now)
 		}
 	default:
 		e.lease, e.event, e.newest, e.changed, e.open = nil, nil, l.Revision, now, open
 		e.ordered = min(e.ordered, e.newest)
 		e.succession.learnt(l, now)
 		if e.version++; e.wanted() || e.reads > 0 {
-			e.lease = &Lease{Lease: l, Asked: asked, Learnt: now}
+			e.keep(l, asked, now)
 		}
 		if l.Deleted {
 			delete(e.view.kept, e)
@@ -128,9 +124,18 @@ func (e *Election) learn(l leadership.Lease, asked, now, open time.Duration, exa
 	return e.version != version
 }
 
+// keep remembers the store's word.
+func (e *Election) keep(l *leadership.Lease, asked, now time.Duration) {
+	e.lease = &Lease{Lease: *l, Asked: asked, Learnt: now}
+	e.lease.Ticket = "" // it is for the caller alone, and so are the overrides, but for the halts
+	if !e.isHalts() {
+		e.lease.Overrides = ""
+	}
+}
+
 // compare says whether the store's answer is newer (1) or older (-1) than the known state, or shows
 // the same (0).
-func (e *Election) compare(l leadership.Lease) int {
+func (e *Election) compare(l *leadership.Lease) int {
 	switch {
 	case l.Revision < e.newest:
 		return -1
@@ -235,7 +240,7 @@ func (e *Election) forget(now time.Duration) {
 	e.succession = succession{}
 	if e.lease != nil {
 		e.newest = e.lease.Revision
-		e.succession.learnt(e.lease.Lease, e.lease.Learnt)
+		e.succession.learnt(&e.lease.Lease, e.lease.Learnt)
 	}
 	e.ordered = min(e.ordered, e.newest)
 	e.changed = now

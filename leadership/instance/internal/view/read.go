@@ -48,8 +48,8 @@ func (v *View) Reading(name leadership.Election) { v.election(name).reads++ }
 func (v *View) Landed(name leadership.Election, l *leadership.Lease, asked, now time.Duration) (wake bool) {
 	e := v.elections[name]
 	if l != nil {
-		e.learnEnd(*l, Read, now)
-		wake = e.learn(*l, asked, now, v.opens(*l, now), false)
+		e.learnEnd(l, Read, now)
+		wake = e.learn(l, asked, now, v.opens(l, now), false)
 		if !e.isKept() && e.lease != nil && e.event == nil && (v.room(now) || e.isHalts()) {
 			v.kept[e] = struct{}{}
 		}

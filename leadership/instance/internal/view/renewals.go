@@ -22,7 +22,7 @@ const (
 )
 
 // noteRenewal remembers a lease that was granted or renewed here, if there is room.
-func (e *Election) noteRenewal(l leadership.Lease, now time.Duration) {
+func (e *Election) noteRenewal(l *leadership.Lease, now time.Duration) {
 	e.end.token, e.end.lease = l.Token, l.LeaseDuration
 	v := e.view
 	if l.Succession.Yielded { // it was not renewed

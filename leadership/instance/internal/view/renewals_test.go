@@ -17,9 +17,9 @@ func TestNewsOfRenewalsElsewhereSaveAllLooksUntilTheyStop(t *testing.T) {
 		here.Watch(jobs)
 		waiting := here.Wait(jobs, nil)
 		l := held(1, start, lease)
-		there.Learn(l, view.Committed, start, start)
+		there.Learn(&l, view.Committed, start, start)
 		here.Follow(l, start)
-		here.Learn(l, view.Read, start, start)
+		here.Learn(&l, view.Read, start, start)
 		beat := max(min(15*time.Second, lease/2), time.Second)
 		died := start + time.Hour
 		renewed, told := start, start
@@ -32,7 +32,7 @@ func TestNewsOfRenewalsElsewhereSaveAllLooksUntilTheyStop(t *testing.T) {
 			}
 			if now >= renewed+lease/3 {
 				renewed = now
-				there.Learn(held(1, now, lease), view.Committed, now, now)
+				there.Learn(new(held(1, now, lease)), view.Committed, now, now)
 			}
 			if now >= told+beat {
 				told = now
@@ -65,13 +65,13 @@ func TestNewsOfARenewalElsewhereOnlyPutOffWhatIsKnown(t *testing.T) {
 		"an earlier end":                {nil, 1, 10 * time.Second, 20 * time.Second},
 		"an end beyond a lease":         {nil, 1, time.Hour, lease - time.Second},
 		"another term":                  {nil, 2, lease, 20 * time.Second},
-		"a term that ended":             {func(v *view.View) { v.Learn(vacant, view.Read, start, start) }, 1, lease, 0},
+		"a term that ended":             {func(v *view.View) { v.Learn(&vacant, view.Read, start, start) }, 1, lease, 0},
 		"a term that ended by an event": {func(v *view.View) { v.Heard(event(2, leadership.EventReleased, "", 1), start) }, 1, lease, 0},
 		"an event of the same term":     {func(v *view.View) { v.Heard(event(2, leadership.EventUpdated, "ann", 1), start) }, 1, lease, lease - time.Second},
 	} {
 		v := newView(true)
 		e := v.Wait(jobs, nil)
-		v.Learn(held(1, start-10*time.Second, lease), view.Read, start-10*time.Second, start-10*time.Second)
+		v.Learn(new(held(1, start-10*time.Second, lease)), view.Read, start-10*time.Second, start-10*time.Second)
 		if c.before != nil {
 			c.before(v)
 		}
@@ -94,10 +94,10 @@ func TestRenewedHereAreTheLeasesThatThisInstanceRenewedAndThatLast(t *testing.T)
 		return l
 	}
 	v.Wait("read", nil)
-	v.Learn(lease("read", start, time.Minute), view.Read, start, start)
-	v.Learn(lease("short", start, 2*time.Second), view.Committed, start, start)
-	v.Learn(lease("long", start, time.Minute), view.Committed, start, start)
-	v.Learn(lease("released", start, time.Minute), view.Committed, start, start)
+	v.Learn(new(lease("read", start, time.Minute)), view.Read, start, start)
+	v.Learn(new(lease("short", start, 2*time.Second)), view.Committed, start, start)
+	v.Learn(new(lease("long", start, time.Minute)), view.Committed, start, start)
+	v.Learn(new(lease("released", start, time.Minute)), view.Committed, start, start)
 	v.Heard(leadership.Event{Election: "released", Revision: 2, Type: leadership.EventReleased, Token: 1}, start)
 	got := v.RenewedHere(start + 3*time.Second)
 	want := view.Renewal{Election: "long", Token: 1, Left: 57 * time.Second, Duration: time.Minute}
@@ -111,7 +111,7 @@ func TestRenewedHereIsBounded(t *testing.T) {
 	for n := range 20_000 {
 		l := held(1, start, time.Minute)
 		l.Election = leadership.Election(fmt.Sprint("e-", n))
-		v.Learn(l, view.Committed, start, start)
+		v.Learn(&l, view.Committed, start, start)
 	}
 	if n := len(v.RenewedHere(start)); n != 10_000 {
 		t.Errorf("%d leases, want 10000", n)
@@ -119,7 +119,7 @@ func TestRenewedHereIsBounded(t *testing.T) {
 	later := start + 2*time.Minute
 	l := held(1, later, time.Minute)
 	l.Election = "new"
-	v.Learn(l, view.Committed, later, later)
+	v.Learn(&l, view.Committed, later, later)
 	if got := v.RenewedHere(later); len(got) != 1 {
 		t.Errorf("%d leases, want the one that has not ended", len(got))
 	}

@@ -30,11 +30,11 @@ func (r *Report) After(other *Report) bool {
 }
 
 // learnReport notes the report of a lease, for watchers.
-func (e *Election) learnReport(l leadership.Lease) {
+func (e *Election) learnReport(l *leadership.Lease) {
 	if e.watchers == 0 || l.Report == "" {
 		return
 	}
-	if r := ReportOf(l); r.After(e.report) {
+	if r := ReportOf(*l); r.After(e.report) {
 		e.report = r
 		e.view.reported = append(e.view.reported, e)
 	}

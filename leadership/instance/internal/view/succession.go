@@ -14,7 +14,7 @@ type succession struct {
 }
 
 // learnt takes the store's word.
-func (s *succession) learnt(l leadership.Lease, now time.Duration) {
+func (s *succession) learnt(l *leadership.Lease, now time.Duration) {
 	*s = succession{l.Succession, now + l.Succession.Left}
 }
 

@@ -19,7 +19,7 @@ func says(r leadership.Revision, t leadership.EventType, detail string) leadersh
 func TestEventsOfAHandOverSayHowFarItHasCome(t *testing.T) {
 	v := newView(true)
 	e := v.Wait(jobs, nil)
-	v.Learn(held(1, start, time.Minute), view.Read, start, start)
+	v.Learn(new(held(1, start, time.Minute)), view.Read, start, start)
 	for _, step := range []struct {
 		event leadership.Event
 		want  leadership.Succession
@@ -60,7 +60,7 @@ func TestEventsOfAHandOverSayHowFarItHasCome(t *testing.T) {
 func TestAYieldedLeaseEndsSoonAndNoNewsOfARenewalPutsThatOff(t *testing.T) {
 	v := newView(true)
 	e := v.Wait(jobs, nil)
-	v.Learn(held(1, start, time.Hour), view.Committed, start, start)
+	v.Learn(new(held(1, start, time.Hour)), view.Committed, start, start)
 	if n := len(v.RenewedHere(start)); n != 1 {
 		t.Fatalf("%d leases were renewed here, want 1", n)
 	}
@@ -86,7 +86,7 @@ func TestAYieldedLeaseEndsSoonAndNoNewsOfARenewalPutsThatOff(t *testing.T) {
 func TestTheEndOfATermThatWasHandedOverIsNoVacancy(t *testing.T) {
 	v := newView(true)
 	e := v.Wait(jobs, nil)
-	v.Learn(held(1, start, time.Hour), view.Read, start, start)
+	v.Learn(new(held(1, start, time.Hour)), view.Read, start, start)
 	released := event(2, leadership.EventReleased, "", 1)
 	released.Detail = `{"endsBecause":"handOver","to":"bob"}`
 	v.Heard(released, start)
@@ -98,9 +98,9 @@ func TestTheEndOfATermThatWasHandedOverIsNoVacancy(t *testing.T) {
 func TestAnInventedYieldIsForgotten(t *testing.T) {
 	v := newView(true)
 	e := v.Wait(jobs, nil)
-	v.Learn(held(1, start, time.Hour), view.Read, start, start)
+	v.Learn(new(held(1, start, time.Hour)), view.Read, start, start)
 	v.Heard(says(2, leadership.EventYielded, `{"to":"eve"}`), start)
-	v.Learn(held(1, start+time.Second, time.Hour), view.Read, start+time.Second, start+time.Second)
+	v.Learn(new(held(1, start+time.Second, time.Hour)), view.Read, start+time.Second, start+time.Second)
 	if e.Yielded(start+2*time.Second) != "" || !e.Leads("ann", start+2*time.Second) {
 		t.Error("the store has said otherwise since, and it still counts as yielded")
 	}

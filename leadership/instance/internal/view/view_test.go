@@ -93,7 +93,7 @@ func (f *fleet) run(from, until, after time.Duration, choose func(n int) int) {
 	for n, now := 0, from; now < after; now += f.lease / 3 {
 		if now < until {
 			f.at = now
-			f.views[choose(n)].Learn(held(1, now, f.lease), view.Committed, now, now)
+			f.views[choose(n)].Learn(new(held(1, now, f.lease)), view.Committed, now, now)
 			n++
 		}
 		for _, v := range f.views {
@@ -186,7 +186,7 @@ func TestNeitherATicketNorOverridesAreKept(t *testing.T) {
 		e := v.Wait(jobs, nil)
 		l := held(1, start, time.Minute)
 		l.Ticket, l.Overrides = "the leader's", "an operator's"
-		v.Learn(l, from, start, start)
+		v.Learn(&l, from, start, start)
 		if known := e.Lease(); known == nil || known.Ticket != "" || known.Overrides != "" {
 			t.Errorf("source %v: got %+v, want the lease without its ticket and overrides", from, known)
 		}
@@ -211,7 +211,7 @@ func TestNoLeaseIsMadeUpFromAnEvent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			v := newView(true)
 			e := v.Wait(jobs, nil)
-			v.Learn(held(1, start, time.Minute), view.Read, start, start)
+			v.Learn(new(held(1, start, time.Minute)), view.Read, start, start)
 			if !v.Heard(c.event, start+1) {
 				t.Error("an event that was not heard before is no news")
 			}
@@ -235,7 +235,7 @@ func TestReaderIsShownOnlyResultsOfReads(t *testing.T) {
 	v := newView(true)
 	v.Heard(event(9, leadership.EventReleased, "", 9), start) // of an election that is not remembered
 	v.Wait(jobs, nil)
-	v.Learn(held(8, start, time.Minute), view.Committed, start-1, start+1)
+	v.Learn(new(held(8, start, time.Minute)), view.Committed, start-1, start+1)
 	if l := v.Fresh(jobs, 0); l != nil {
 		t.Errorf("shown revision %d, and 9 was heard before", l.Revision)
 	}
@@ -278,7 +278,7 @@ func TestAnEventThatDoesNotFollowIsLookedForAtOnce(t *testing.T) {
 
 func TestEachReasonHasItsMoment(t *testing.T) {
 	v := newView(false)
-	v.Learn(held(1, start, time.Minute), view.Committed, start, start)
+	v.Learn(new(held(1, start, time.Minute)), view.Committed, start, start)
 	e := v.Watch(jobs)
 	_, look, _ := e.After(1, start)
 	v.Looked(jobs, *look, nil, false, nil, start, start)
@@ -315,18 +315,18 @@ func TestALeaseThatNoRenewalExtendsIsLookedAfterAtItsEnd(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := newView(true)
-			v.Learn(held(1, start, lease), view.Committed, start, start)
+			v.Learn(new(held(1, start, lease)), view.Committed, start, start)
 			now := start
 			for range 2 { // looks that find it renewed elsewhere
 				_, now, _ = v.Next(now)
 				task, _, _ := v.Next(now)
 				v.Expired(task, held(1, now, lease), nil, now, now)
 				now += lease
-				v.Learn(held(1, now, lease), view.Committed, now, now)
+				v.Learn(new(held(1, now, lease)), view.Committed, now, now)
 			}
 			l := held(1, now, lease)
 			l.EndsBy, l.EndsBecause, l.EndsIn = l.ReadAt.Add(c.endsBy), leadership.EndsEvicted, c.endsBy
-			v.Learn(l, view.Committed, now, now)
+			v.Learn(&l, view.Committed, now, now)
 			at := now
 			for ok := false; !ok && at < now+time.Hour; {
 				_, at, ok = v.Next(at)
@@ -358,7 +358,7 @@ func TestANewEpochMakesTheOldTokenStaleAtOnceAndItsLeaderLeadsOn(t *testing.T) {
 	if e.Terms() != terms || e.Open() < open {
 		t.Errorf("the lease counts as another's: it opens %v sooner", open-e.Open())
 	}
-	v.Learn(held(2, start+2*time.Second, time.Minute), view.Committed, start+time.Second, start+2*time.Second)
+	v.Learn(new(held(2, start+2*time.Second, time.Minute)), view.Committed, start+time.Second, start+2*time.Second)
 	if _, token := e.Term(); token != 2 {
 		t.Errorf("a renewal that was answered late brings token %d back", token)
 	}
@@ -376,7 +376,7 @@ func TestADeposedLeaderIsGoneAtOnceAndAskedForAfterItsLock(t *testing.T) {
 			v := newView(true)
 			e := v.Wait(jobs, nil)
 			if c.known {
-				v.Learn(held(2, start, time.Minute), view.Read, start, start)
+				v.Learn(new(held(2, start, time.Minute)), view.Read, start, start)
 			}
 			v.Heard(event(3, leadership.EventDeposed, "", 1), start+time.Second)
 			if e.Leader() != "" || e.Lease() != nil || e.Terms() != 1 {
@@ -392,7 +392,7 @@ func TestADeposedLeaderIsGoneAtOnceAndAskedForAfterItsLock(t *testing.T) {
 func TestEventsAfterWhichABarMayBeGoneAreCountedOnceHoweverTheyCome(t *testing.T) {
 	v := newView(true)
 	e := v.Wait(jobs, nil)
-	v.Learn(held(5, start, time.Minute), view.Read, start, start)
+	v.Learn(new(held(5, start, time.Minute)), view.Read, start, start)
 	for i, c := range []struct {
 		event  leadership.Event
 		orders int
@@ -407,7 +407,7 @@ func TestEventsAfterWhichABarMayBeGoneAreCountedOnceHoweverTheyCome(t *testing.T
 			t.Errorf("event %d of type %s: %d are counted, want %d", i, c.event.Type, e.Orders(), c.orders)
 		}
 	}
-	v.Learn(held(10, start+1, time.Minute), view.Read, start+1, start+1)
+	v.Learn(new(held(10, start+1, time.Minute)), view.Read, start+1, start+1)
 	if !v.Heard(event(10, leadership.EventResumed, "ann", 1), start+2) || e.Orders() != 3 {
 		t.Error("an event that comes after a read has shown its revision is no news")
 	}
@@ -430,9 +430,9 @@ func TestWhatIsLeftAgesWithALease(t *testing.T) {
 func TestAnOrderThatWasMadeUpDoesNotHideThoseThatFollow(t *testing.T) {
 	v := newView(true)
 	e := v.Wait(jobs, nil)
-	v.Learn(held(5, start, time.Minute), view.Read, start, start)
+	v.Learn(new(held(5, start, time.Minute)), view.Read, start, start)
 	v.Heard(event(1<<40, leadership.EventLifted, "ann", 1), start+1)
-	v.Learn(held(5, start+2, time.Minute), view.Read, start+2, start+3)
+	v.Learn(new(held(5, start+2, time.Minute)), view.Read, start+2, start+3)
 	if v.Heard(event(6, leadership.EventLifted, "ann", 1), start+4); e.Orders() != 2 {
 		t.Errorf("%d events of orders are counted, want the one that was made up and the one that was not", e.Orders())
 	}
@@ -441,7 +441,7 @@ func TestAnOrderThatWasMadeUpDoesNotHideThoseThatFollow(t *testing.T) {
 func TestAHeldElectionIsRememberedAndNotLookedAt(t *testing.T) {
 	v := newView(true)
 	e := v.Hold(jobs)
-	v.Learn(held(1, start, time.Minute), view.Read, start, start)
+	v.Learn(new(held(1, start, time.Minute)), view.Read, start, start)
 	v.Heard(event(2, leadership.EventAcquired, "bob", 2), start)
 	if leader, token := e.Term(); leader != "bob" || token != 2 || e.Last() == nil || v.Fresh(jobs, 0) != nil {
 		t.Errorf("%q leads with token %d, the last lease is %v; want bob, 2, and ann's, which no reader is shown", leader, token, e.Last())

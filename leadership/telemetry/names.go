@@ -232,7 +232,7 @@ func elected() []Metric {
 		Description: "The most grants that one election has had within the last hour; 6 stands for all from 6 on. 0: none has had more than one.",
 	}, {
 		Name: namePaused, Kind: Gauge, Unit: "{election}",
-		Description: "Elections that operators have paused or halted, as far as this instance knows.",
+		Description: "Elections that operators have paused or halted, as far as this instance knows. One with seats counts once, if none of them can be granted; its seats do not.",
 	}, {
 		Name: namePausedAge, Kind: Gauge, Unit: "s",
 		Description: "The longest time that one of them has been so. 0: there is none.",

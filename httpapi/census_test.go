@@ -98,7 +98,7 @@ func (p *past) instance(t *testing.T) *instance.Instance {
 }
 
 func (p *past) begin(t *testing.T, inst *instance.Instance) *counting {
-	c, err := inst.Census(t.Context(), "")
+	c, err := inst.Census(t.Context(), leadership.Selection{})
 	if err != nil {
 		t.Fatal(err)
 	}

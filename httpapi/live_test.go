@@ -384,6 +384,65 @@ func TestAStreamOfAllElectionsBeginsWithSnapshotsAndContinuesWithEvents(t *testi
 	}
 }
 
+func TestAStreamOfAnElectionAndItsSeatsHasNoOthers(t *testing.T) {
+	t.Parallel()
+	l := newLive(t, httpapi.Config{})
+	acquire := func(e, c string) leadership.Grant {
+		g, err := l.instance.Acquire(t.Context(), leadership.AcquireRequest{Election: leadership.Election(e), CandidateID: leadership.CandidateID(c)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return g
+	}
+	seats := func(n int) {
+		if _, err := l.instance.Do(t.Context(), leadership.Configure{Election: "gpu", Config: leadership.Config{Seats: n}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	seats(1)
+	acquire("gpu.other", "ann")
+	acquire("gpux", "ann")
+	first := acquire("gpu", "ann")
+	s := l.stream("/v1/events?of=gpu")
+	s.want("snapshot", "", `"election":"gpu"`)
+	s.want("snapshot", "", `"election":"gpu.1"`)
+	ready, _ := s.next()
+	if ready.name != "ready" || ready.data != `{"elections":2}` {
+		t.Fatalf("after the snapshots came %+v", ready)
+	}
+	seats(2) // a seat that comes while the stream is open is part of it
+	acquire("gpu.others", "bob")
+	second := acquire("gpu", "bob")
+	seats(1) // so is one that has gone, while its leader leads on
+	for _, g := range []leadership.Grant{second, first} {
+		if _, err := l.instance.Do(t.Context(), leadership.Release{LeaseRequest: leadership.LeaseRequest{Election: g.Election, CandidateID: g.LeaderID, Key: g.Key, Token: g.Token}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	told := func(s reader) (all []string) {
+		for len(all) == 0 || all[len(all)-1] != "gpu.1 released" {
+			var e wire.Event
+			next, ok := s.next()
+			if err := json.Unmarshal([]byte(next.data), &e); !ok || err != nil {
+				t.Fatalf("got %+v", next)
+			}
+			all = append(all, fmt.Sprint(e.Election, " ", e.Type))
+		}
+		slices.Sort(all)
+		return slices.Compact(all)
+	}
+	got := told(s)
+	if !slices.Contains(got, "gpu.2 released") || !slices.Contains(got, "gpu configured") || slices.ContainsFunc(got, func(s string) bool { return strings.HasPrefix(s, "gpu.other") }) {
+		t.Errorf("the stream tells %q", got)
+	}
+	again := told(l.stream("/v1/events?of=gpu", "Last-Event-ID", ready.id))
+	for _, what := range got {
+		if !slices.Contains(again, what) {
+			t.Errorf("the stream that resumes tells %q, and lacks %q", again, what)
+		}
+	}
+}
+
 func TestASilentStreamSendsPings(t *testing.T) {
 	t.Parallel()
 	l := newLive(t, httpapi.Config{PingInterval: time.Millisecond})

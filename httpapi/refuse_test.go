@@ -243,6 +243,8 @@ func TestWrongParametersAreRefused(t *testing.T) {
 		{name: "a limit of nothing", request: history + "limit=0", status: 400, code: wrong, detail: "limit is from 1 to 1000, not 0", where: "limit"},
 		{name: "a stream of all from a revision", request: "GET /v1/events?after=7", status: 400, code: wrong, detail: "a cursor is what a stream of all elections gave", where: "after"},
 		{name: "a stream of all from the future", request: "GET /v1/events?after=2999-01-01T00:00:00Z", status: 400, code: wrong, detail: "it is another store's; leave it out", where: "after"},
+		{name: "a stream of one and many", request: "GET /v1/events?prefix=a&of=b", status: 400, code: wrong, detail: "give one of them", where: "/of"},
+		{name: "a stream of no election", request: "GET /v1/events?of=A", status: 400, code: wrong, where: "/of"},
 		{name: "a stream of names that are none", request: "GET /v1/events?prefix=A&after=2027-03-01T11:00:00Z", status: 400, code: wrong, detail: "no election's name begins with", where: "prefix"},
 		{name: "force that is neither", request: toDelete + "?force=yes", status: 400, code: wrong, detail: `force must be true or false, not "yes"`, where: "force"},
 		{name: "a weak condition", request: toDelete + "?force=true", headers: []string{"If-Match", `W/"1"`}, status: 400, code: wrong, detail: "weak tags and lists are not accepted", where: "If-Match"},

@@ -149,16 +149,16 @@ func (m *encoded) message(e *leadership.Event) message {
 
 func streamID(r leadership.Revision) string { return strconv.FormatInt(int64(r), 10) }
 
-// allEvents streams the events of all elections: those after a cursor or, without one, the present
+// allEvents streams the events of many elections, all unless some are selected: those after a cursor or, without one, the present
 // elections and then their events.
 func (a *api) allEvents(w http.ResponseWriter, r *http.Request) error {
-	prefix, after, err := feedCursor(r)
+	which, after, err := feedCursor(r)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := a.patience(w, r, 0)
 	defer cancel()
-	f, err := a.service.Feed(ctx, prefix, after) // before the census, so that no event is missed between the two
+	f, err := a.service.Feed(ctx, which, after) // before the census, so that no event is missed between the two
 	if err != nil {
 		return err
 	}
@@ -166,7 +166,7 @@ func (a *api) allEvents(w http.ResponseWriter, r *http.Request) error {
 	from := &feeding{Feed: f}
 	var first []message
 	if after.IsZero() {
-		if from.census, err = a.service.Census(ctx, prefix); err != nil {
+		if from.census, err = a.service.Census(ctx, which); err != nil {
 			return err
 		}
 		defer from.census.Close()
@@ -177,24 +177,25 @@ func (a *api) allEvents(w http.ResponseWriter, r *http.Request) error {
 	return a.stream(w, r, from, first)
 }
 
-// feedCursor reads the prefix and the cursor of a stream of all elections.
-func feedCursor(r *http.Request) (prefix string, after instance.Cursor, err error) {
-	values, err := query(r, "prefix", "after")
+// feedCursor reads which elections a stream of many is about, and its cursor.
+func feedCursor(r *http.Request) (which leadership.Selection, after instance.Cursor, err error) {
+	values, err := query(r, "prefix", "of", "after")
 	if err != nil {
-		return "", after, err
+		return which, after, err
 	}
+	which = leadership.Selection{Prefix: values.Get("prefix"), Of: leadership.Election(values.Get("of"))}
 	field, id := "after", values.Get("after")
 	if last, err := lastEventID(r); err != nil {
-		return "", after, err
+		return which, after, err
 	} else if last != "" {
 		field, id = wire.LastEventIDHeader, last
 	}
 	if id != "" || values.Has("after") {
 		if after, err = instance.ParseCursor(id); err != nil {
-			return "", after, wrong(field, "%v", err)
+			return which, after, wrong(field, "%v", err)
 		}
 	}
-	return values.Get("prefix"), after, nil
+	return which, after, nil
 }
 
 // feeding is the source of a stream of all elections: of a census, if there is one, and then of

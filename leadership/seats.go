@@ -30,6 +30,39 @@ func (e Election) SeatOf() (of Election, n int, ok bool) {
 	return e[:at], n, true
 }
 
+// Selection says which elections a stream of many is about.
+type Selection struct {
+	Prefix string   // those whose names begin so; "" for all
+	Of     Election // "" or, without a Prefix, this one and its seats
+}
+
+// Has reports whether the election is one of them. A name such as "gpu.7" counts as that of a seat
+// of "gpu", however many that has: streams go on while seats come and go.
+func (s Selection) Has(e Election) bool {
+	if s.Of == "" {
+		return strings.HasPrefix(string(e), s.Prefix)
+	}
+	of, _, ok := e.SeatOf()
+	return e == s.Of || ok && of == s.Of
+}
+
+// Begin is how all their names begin.
+func (s Selection) Begin() string { return s.Prefix + string(s.Of) }
+
+// Validate returns what is wrong with the selection, with the code InvalidArgument.
+func (s Selection) Validate() error {
+	switch {
+	case s.Of == "":
+		return ValidatePrefix(s.Prefix)
+	case s.Prefix != "":
+		return Invalid("of", fmt.Errorf("of is for the events of %q and its seats, prefix for those of many elections; give one of them", s.Of))
+	}
+	if err := s.Of.Validate(); err != nil {
+		return Invalid("of", err)
+	}
+	return nil
+}
+
 // Whole is the election of which this one is a seat; "" if it is none.
 func (l Lease) Whole() Election {
 	if l.Seat == 0 {

@@ -29,7 +29,7 @@ func TestAStoreInMemoryRefusesTheCursorOfAnEarlierProcess(t *testing.T) {
 		return inst
 	}
 	feed := func(inst *instance.Instance, after instance.Cursor) (*instance.Feed, error) {
-		f, err := inst.Feed(t.Context(), "", after)
+		f, err := inst.Feed(t.Context(), leadership.Selection{}, after)
 		if err == nil {
 			t.Cleanup(f.Close)
 		}

@@ -98,7 +98,7 @@ func oldCursorsAreTold(t *testing.T, s service.Store, seen map[leadership.Electi
 	if err != nil {
 		t.Fatal(err)
 	}
-	feed, err := i.Feed(ctx, "", cursor)
+	feed, err := i.Feed(ctx, leadership.Selection{}, cursor)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -174,7 +174,7 @@ func newOrderResult(l leadership.Lease) orderResult {
 // skip leaves out a seat, which takes no such order.
 func (o *orderResult) skip(l leadership.Lease) {
 	o.Result = stepSkipped
-	o.err = leadership.Invalid("election", fmt.Errorf("election %q is a seat of %q, and stands under its orders; give this one to that", l.Election, l.Whole()))
+	o.err = leadership.Invalid("election", fmt.Errorf("election %q is a seat of %q, and takes no order but evict; to order it for all seats, name %q", l.Election, l.Whole(), l.Whole()))
 }
 
 // give gives the order to the election that was found. An eviction is of the term that was found,

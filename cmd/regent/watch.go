@@ -28,11 +28,11 @@ func (c *cli) watchCommand() *cobra.Command {
 		Short: "Show events as they happen",
 		Long: `Show the state of an election, or of all (--all), or of all whose names begin as the pattern does, and then each event at
 once, until SIGINT or SIGTERM. A broken connection is restored without missing an event; --timeout applies to the first
-connection. Each seat of an election has its own events: 'regent watch "gpu.*"' shows those of all seats of gpu.
+connection. Of an election that has seats when it begins, the state and the events of its seats are shown, too.
 
 With --output json each line is a document: {"cursor":…,"snapshot":…} for the state of an election, {"cursor":…,"event":…}
 for an event and, of several, {"cursor":…,"ready":true} once all were shown. --after resumes after a cursor; for
-one election the cursor is the revision. Of several, some events may be repeated: ignore revisions that you have seen.`,
+one election without seats the cursor is the revision. Of several, some events may be repeated: ignore revisions that you have seen.`,
 		Example: `  regent watch reports
   regent watch 'team-a.*' --output json`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -51,8 +51,13 @@ one election the cursor is the revision. Of several, some events may be repeated
 			if !all {
 				r.Election = leadership.Election(args[0])
 			}
-			if begin, pattern := r.Election.Pattern(); pattern {
+			begin, pattern := r.Election.Pattern()
+			_, err := time.Parse(time.RFC3339Nano, r.After)
+			switch {
+			case pattern:
 				r.Election, r.Prefix = "", begin
+			case err == nil: // a cursor of an election and its seats
+				r.Election, r.Of = "", r.Election
 			}
 			return c.watch(cmd.Context(), r, count)
 		},
@@ -97,13 +102,15 @@ func (c *cli) watch(ctx context.Context, r client.WatchRequest, count int) error
 			told = true
 		}
 	}
-	show := c.newsPrinter(r)
+	show, whole := c.newsPrinter(r), false
 	for news, err := range server.Watch(watching, r) {
 		switch {
 		case ctx.Err() != nil:
 			return nil
 		case watching.Err() != nil:
 			return context.Cause(watching)
+		case err == nil && r.Election != "" && news.Lease != nil && news.Lease.Config.Seats > 0:
+			whole = true
 		case err == nil:
 			err = show(news)
 			count--
@@ -111,8 +118,15 @@ func (c *cli) watch(ctx context.Context, r client.WatchRequest, count int) error
 		if err != nil || count == 0 {
 			return err
 		}
+		if whole {
+			break
+		}
 	}
-	return nil
+	if !whole {
+		return nil
+	}
+	r.Election, r.Of = "", r.Election
+	return c.watch(ctx, r, count) // again, with its seats
 }
 
 // noAnswer is the error of a server that did not answer in time.
@@ -155,9 +169,6 @@ func (c *cli) newsPrinter(r client.WatchRequest) func(client.News) error {
 		[]int{16, 8, 20, 10, 16, 16, 5}[from:],
 	}
 	return func(n client.News) error {
-		if n.Lease != nil && n.Lease.Config.Seats > 0 && r.Election != "" {
-			fmt.Fprintf(c.err, "regent: election %q has seats, each with events of its own; to see those, watch '%s.*'\n", r.Election, r.Election)
-		}
 		row := newsRow(n)
 		_, err := fmt.Fprint(c.out, table.line(row[min(from, len(row)):]))
 		return err

@@ -202,7 +202,7 @@ func (d *Door) source(ctx context.Context, s selection, after instance.Cursor) (
 		reading, watch, err := d.config.Service.Watch(ctx, leadership.WatchRequest{Election: e})
 		return &source{one: watch, first: reading.Lease}, err
 	}
-	feed, err := d.config.Service.Feed(ctx, s.prefix(), after)
+	feed, err := d.config.Service.Feed(ctx, leadership.Selection{Prefix: s.prefix()}, after)
 	return &source{feed: feed}, err
 }
 

@@ -3,7 +3,6 @@ package client
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"regent/leadership"
 	"regent/leadership/wire"
@@ -183,7 +182,7 @@ func (w *watcher) receiveEnd(m message) error {
 
 func (w *watcher) matchElection(e leadership.Election) error {
 	one := w.request.Election
-	if one == "" && e.Validate() == nil && strings.HasPrefix(string(e), w.request.Prefix) || one != "" && e == one {
+	if one == "" && e.Validate() == nil && w.which().Has(e) || one != "" && e == one {
 		return nil
 	}
 	return fmt.Errorf("it is about election %s, which is not watched", wire.Quote(string(e)))

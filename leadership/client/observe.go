@@ -11,7 +11,7 @@ import (
 // then each event as it happens, once, in order and without a gap. A broken connection is restored,
 // and events in between are not lost. It is Watch for one election; see there for the errors that
 // end it. An election that does not exist yields nothing until it does. To hear of its members,
-// too, Watch it with WatchRequest.Members.
+// too, Watch it with WatchRequest.Members; of its seats, with WatchRequest.Of.
 func (c *Client) Observe(ctx context.Context, election leadership.Election) iter.Seq2[leadership.Event, error] {
 	return func(yield func(leadership.Event, error) bool) {
 		if election == "" { // Watch takes "" for all elections

@@ -18,6 +18,9 @@ import (
 type WatchRequest struct {
 	Election leadership.Election // "" for all
 	Prefix   string              // with all: only names that begin with it
+	// Of is for an election with seats: with all, only that election and its seats. See
+	// leadership.Selection.
+	Of leadership.Election
 	// After is the Cursor of the last News that was seen: the watch continues after it. For one
 	// election it is a revision, and "0" is before the first. "" begins with the present state.
 	After string
@@ -130,6 +133,9 @@ func (w *watcher) begin() error {
 		return invalid("member", "%v", r.Member.Validate())
 	}
 	if r.Election == "" {
+		if err := w.which().Validate(); r.Of != "" && err != nil {
+			return err
+		}
 		if r.After != "" && !validCursor(r.After) {
 			return invalid("after", "after must be the cursor of the last item, not %s; omit it to begin with the present state", wire.Quote(r.After))
 		}
@@ -138,8 +144,8 @@ func (w *watcher) begin() error {
 	if err := r.Election.Validate(); err != nil {
 		return invalid("election", "%v", err)
 	}
-	if r.Prefix != "" {
-		return invalid("prefix", "a prefix is only for a watch of all elections, not of %q", r.Election)
+	if r.Prefix != "" || r.Of != "" {
+		return invalid("prefix", "a prefix, and Of, are only for a watch of all elections, not of %q", r.Election)
 	}
 	if r.After == "" {
 		return nil
@@ -191,12 +197,18 @@ func (w *watcher) listen(ctx context.Context) error {
 func (w *watcher) call() call {
 	k := call{name: "watch", method: http.MethodGet, path: wire.PathEvents, query: url.Values{}}
 	setText(k.query, "prefix", w.request.Prefix)
+	setText(k.query, "of", string(w.request.Of))
 	setText(k.query, "member", string(w.request.Member))
 	if e := w.request.Election; e != "" {
 		k.path = wire.Path(e, wire.Events)
 	}
 	k.header = map[string]string{"Accept": wire.StreamType, "Accept-Encoding": "identity", wire.LastEventIDHeader: w.cursor}
 	return k
+}
+
+// which says which elections are watched, if it is not one.
+func (w *watcher) which() leadership.Selection {
+	return leadership.Selection{Prefix: w.request.Prefix, Of: w.request.Of}
 }
 
 func (w *watcher) connection(err error) {

@@ -71,7 +71,8 @@ func TestInvalidRequestIsNotSent(t *testing.T) {
 	}
 	for field, requests := range map[string][]client.WatchRequest{
 		"election": {{Election: "../planner"}, {Election: "A"}},
-		"prefix":   {{Election: "planner", Prefix: "p"}},
+		"prefix":   {{Election: "planner", Prefix: "p"}, {Election: "planner", Of: "planner"}},
+		"of":       {{Of: "A"}, {Of: "planner", Prefix: "p"}},
 		"after": {
 			{Election: "planner", After: "x"},
 			{Election: "planner", After: "07"},

@@ -9,13 +9,14 @@ import (
 	"regent/leadership"
 )
 
-// Census reads all elections whose names begin with a prefix, page by page, each as it was at some
+// Census reads all elections that are selected, page by page, each as it was at some
 // moment after the census began. Deleted ones are left out, and those whose record cannot be
 // trusted or needs a newer program. Without a prefix, those that have a leader come first. The
 // others come in the order of their names, but beginning anywhere: a census reads on where another
 // one reads, so that together they read the store once. An election that changes may come twice.
 // A Census belongs to one goroutine, and must be closed.
 type Census struct {
+	which leadership.Selection
 	pages *censusPages
 	next  pageKey
 	came  int                                         // the number of the last page that was begun before the census
@@ -29,11 +30,12 @@ type Census struct {
 }
 
 // Census begins a census. It reads nothing: Next does.
-func (i *Instance) Census(ctx context.Context, prefix string) (*Census, error) {
-	if err := leadership.ValidatePrefix(prefix); err != nil {
+func (i *Instance) Census(ctx context.Context, which leadership.Selection) (*Census, error) {
+	if err := which.Validate(); err != nil {
 		return nil, err
 	}
-	c := &Census{pages: &i.census, next: pageKey{prefix: prefix, held: prefix == ""}, led: map[leadership.Election]leadership.Revision{}}
+	prefix := which.Begin()
+	c := &Census{which: which, pages: &i.census, next: pageKey{prefix: prefix, held: prefix == ""}, led: map[leadership.Election]leadership.Revision{}}
 	c.came, c.leave = c.pages.enter()
 	if !c.next.held {
 		c.follow()
@@ -69,7 +71,7 @@ func (c *Census) Next(ctx context.Context) (leases []leadership.Lease, more bool
 		return page.Leases, true, nil
 	}
 	for _, l := range page.Leases {
-		if revision, led := c.led[l.Election]; !(led && l.Revision == revision) && !(c.round && l.Election > c.start) {
+		if revision, led := c.led[l.Election]; !(led && l.Revision == revision) && !(c.round && l.Election > c.start) && c.which.Has(l.Election) {
 			leases = append(leases, l)
 		}
 	}

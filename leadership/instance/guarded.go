@@ -63,11 +63,11 @@ type Service interface {
 	// Await blocks until the election differs from what the reader knows, and reads it. If the time
 	// is over first, news is false and there is no reading.
 	Await(ctx context.Context, r leadership.ReadRequest, wait time.Duration) (reading leadership.Reading, news bool, err error)
-	// Watch reads an election and opens a stream of its events; Feed opens one of all elections.
+	// Watch reads an election and opens a stream of its events; Feed opens one of many.
 	Watch(context.Context, leadership.WatchRequest) (leadership.Reading, *Watch, error)
-	Feed(ctx context.Context, prefix string, after Cursor) (*Feed, error)
-	// Census reads all elections whose names begin with the prefix, page by page.
-	Census(ctx context.Context, prefix string) (*Census, error)
+	Feed(ctx context.Context, which leadership.Selection, after Cursor) (*Feed, error)
+	// Census reads the elections that are selected, page by page.
+	Census(ctx context.Context, which leadership.Selection) (*Census, error)
 	// Join makes the caller a member, and reads the election. Leave ends that.
 	Join(context.Context, leadership.JoinRequest) (leadership.Reading, error)
 	Leave(context.Context, leadership.LeaveRequest) error
@@ -458,16 +458,47 @@ func (g *Guarded) Watch(ctx context.Context, r leadership.WatchRequest) (reading
 }
 
 // Feed implements Service. The caller must be allowed to watch all elections whose names begin with
-// the prefix.
-func (g *Guarded) Feed(ctx context.Context, prefix string, after Cursor) (*Feed, error) {
-	return opened(ctx, g, wire.VerbWatchAll, Op{Prefix: prefix}, func() (*Feed, error) {
-		return g.service.Feed(ctx, prefix, after)
+// the prefix; or else the one and, as its seats, all whose names begin with its name and a dot.
+func (g *Guarded) Feed(ctx context.Context, which leadership.Selection, after Cursor) (*Feed, error) {
+	return opened(ctx, g, wire.VerbWatchAll, opOf(which), func() (feed *Feed, err error) {
+		whole, err := g.enterWhole(ctx, which)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { whole.done(err) }()
+		return g.service.Feed(ctx, which, after)
 	})
 }
 
+// opOf is what a stream of many enters with: of an election and its seats, those.
+func opOf(which leadership.Selection) Op {
+	if which.Of != "" {
+		return Op{Prefix: string(which.Of) + "."}
+	}
+	return Op{Prefix: which.Prefix}
+}
+
+// enterWhole enters with a stream of the one election that has the seats, if a stream of many is
+// about such a one. It counts for no call: the stream of many does.
+func (g *Guarded) enterWhole(ctx context.Context, which leadership.Selection) (entered, error) {
+	if which.Of == "" {
+		return nil, nil
+	}
+	return g.enter(ctx, wire.VerbWatch, Op{Election: which.Of})
+}
+
 // Census implements Service. It needs the rights of Feed.
-func (g *Guarded) Census(ctx context.Context, prefix string) (*Census, error) {
-	c, err := guarded(ctx, g, wire.VerbWatchAll, Op{Prefix: prefix, N: 1}, g.service.Census, prefix)
+func (g *Guarded) Census(ctx context.Context, which leadership.Selection) (*Census, error) {
+	op := opOf(which)
+	op.N = 1
+	c, err := guarded(ctx, g, wire.VerbWatchAll, op, func(ctx context.Context, which leadership.Selection) (c *Census, err error) {
+		whole, err := g.enterWhole(ctx, which)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { whole.done(err) }()
+		return g.service.Census(ctx, which)
+	}, which)
 	if err == nil {
 		c.answered = func(ctx context.Context, records int) { g.answered(ctx, wire.VerbWatchAll, records) }
 	}

@@ -90,8 +90,10 @@ func TestEveryMethodEntersUnderItsVerb(t *testing.T) {
 		{func() { s.List(ctx, leadership.ListRequest{}) }, instance.Op{N: 1}, wire.VerbList},
 		{func() { s.Events(ctx, leadership.EventsRequest{Election: "e"}) }, instance.Op{Election: "e", N: 1}, wire.VerbEvents},
 		{func() { s.Watch(ctx, leadership.WatchRequest{Election: "e"}) }, instance.Op{Election: "e", Waits: true, N: 1}, wire.VerbWatch},
-		{func() { s.Feed(ctx, "p", instance.Cursor{}) }, instance.Op{Prefix: "p", Waits: true, N: 1}, wire.VerbWatchAll},
-		{func() { s.Census(ctx, "p") }, instance.Op{Prefix: "p", N: 1}, wire.VerbWatchAll},
+		{func() { s.Feed(ctx, leadership.Selection{Prefix: "p"}, instance.Cursor{}) }, instance.Op{Prefix: "p", Waits: true, N: 1}, wire.VerbWatchAll},
+		{func() { s.Census(ctx, leadership.Selection{Prefix: "p"}) }, instance.Op{Prefix: "p", N: 1}, wire.VerbWatchAll},
+		{func() { s.Feed(ctx, leadership.Selection{Of: "e"}, instance.Cursor{}) }, instance.Op{Prefix: "e.", Waits: true, N: 1}, wire.VerbWatchAll},
+		{func() { s.Census(ctx, leadership.Selection{Of: "e"}) }, instance.Op{Prefix: "e.", N: 1}, wire.VerbWatchAll},
 		{func() { s.Do(ctx, leadership.Configure{Election: "e"}) }, instance.Op{Election: "e", N: 1}, wire.VerbConfigure},
 		{func() { s.Do(ctx, leadership.Delete{Election: "e"}) }, instance.Op{Election: "e", N: 1}, wire.VerbDelete},
 		{func() { s.Do(ctx, leadership.Unlock{Election: "e", Reason: "why"}) }, instance.Op{Election: "e", Reason: "why", N: 1}, wire.VerbUnlock},
@@ -209,6 +211,23 @@ func TestAStreamThatMakesItsReaderAMemberNeedsTheRightToJoin(t *testing.T) {
 	}
 	if err := watch(""); err != nil || len(*told) != 2 {
 		t.Errorf("a stream without a member: %v, told %q", err, *told)
+	}
+}
+
+func TestAStreamOfAnElectionAndItsSeatsNeedsTheRightToWatchTheElection(t *testing.T) {
+	t.Parallel()
+	s, _ := newGuarded(t, &gate{name: "a", refuse: func(op instance.Op) error {
+		if op.Verb == wire.VerbWatch && op.Election == "gpu" {
+			return errRefused
+		}
+		return nil
+	}})
+	which := leadership.Selection{Of: "gpu"}
+	if _, err := s.Feed(t.Context(), which, instance.Cursor{}); !errors.Is(err, errRefused) {
+		t.Errorf("the feed: %v", err)
+	}
+	if _, err := s.Census(t.Context(), which); !errors.Is(err, errRefused) {
+		t.Errorf("the census: %v", err)
 	}
 }
 

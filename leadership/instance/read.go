@@ -133,17 +133,17 @@ func (i *Instance) found(ctx context.Context, r leadership.ReadRequest) (leaders
 	return reading, nil
 }
 
-// Feed returns a feed of the events of all elections, to be closed by its owner; see package hub.
-// InvalidArgument is for a prefix that no name has, and for a cursor that this store has not come
+// Feed returns a feed of the events of many elections, to be closed by its owner; see package hub.
+// InvalidArgument is for a selection that no name is in, and for a cursor that this store has not come
 // to.
-func (i *Instance) Feed(ctx context.Context, prefix string, after hub.Cursor) (*hub.Feed, error) {
-	if err := leadership.ValidatePrefix(prefix); err != nil {
+func (i *Instance) Feed(ctx context.Context, which leadership.Selection, after hub.Cursor) (*hub.Feed, error) {
+	if err := which.Validate(); err != nil {
 		return nil, err
 	}
 	if err := i.refuseFuture(ctx, after); err != nil {
 		return nil, err
 	}
-	return i.hub.Feed(ctx, prefix, after)
+	return i.hub.Feed(ctx, which, after)
 }
 
 // refuseFuture refuses the cursor of another store that is ahead of this one: the feed would be

@@ -63,10 +63,8 @@ func order(s Snapshot, c leadership.Order) (Change, error) {
 	case s.Record.Deleted:
 		return Change{}, s.Refuse(leadership.ElectionDeleted, "election %q is deleted, so there is nothing to order; bring it back by configuring it", s.Record.Election)
 	}
-	if c.Kind != leadership.OrderEvict || c.Ban > 0 {
-		if err := s.ofSeat("stands under its orders; give this one to that, or evict the leader of the seat"); err != nil {
-			return Change{}, err
-		}
+	if err := s.refuseOrder(c); err != nil {
+		return Change{}, err
 	}
 	ch := s.change()
 	if s.Record.LeaderID != "" && !s.Live() { // the order is about what comes next
@@ -96,6 +94,22 @@ func order(s Snapshot, c leadership.Order) (Change, error) {
 	return ch, nil
 }
 
+// refuseOrder refuses what is no order for a seat, and says what is.
+func (s Snapshot) refuseOrder(c leadership.Order) error {
+	if c.Kind == leadership.OrderEvict && c.Ban == 0 {
+		return nil
+	}
+	of, _, _ := s.Record.Election.SeatOf()
+	if c.Kind == leadership.OrderAssign {
+		return s.ofSeat(fmt.Sprintf("cannot be assigned: the first in line for %[1]q is granted it; evict its leader, or ban others from %[1]q", of))
+	}
+	instead := c.Kind
+	if instead == leadership.OrderEvict {
+		instead = leadership.OrderBan
+	}
+	return s.ofSeat(fmt.Sprintf("takes no order but evict without a ban; %s %q instead, for all its seats", instead, of))
+}
+
 // limitOverrides refuses more orders than there may be.
 func limitOverrides(o leadership.Overrides, s Snapshot, most, bytes int) error {
 	if len(o) <= bytes && len(o.List()) <= most {
@@ -110,7 +124,7 @@ func (c *Change) order(s Snapshot, cmd leadership.Order) error {
 	switch cmd.Kind {
 	case leadership.OrderAssign:
 		if c.Record.Policy.Seats > 0 {
-			return leadership.Invalid("election", fmt.Errorf("election %q has seats, and who came first is granted the next one; ban others", c.Record.Election))
+			return leadership.Invalid("election", fmt.Errorf("election %q has seats, which cannot be assigned: the first in line is granted the next; ban others, or evict the leader of a seat, such as %q", c.Record.Election, c.Record.Election.Seat(1)))
 		}
 		c.assign(s, cmd)
 	case leadership.OrderEvict:

@@ -64,7 +64,7 @@ func (s *Service) seats(ctx context.Context, whole leadership.Lease, by leadersh
 func (s *Service) readSeats(ctx context.Context, whole leadership.Election, n int) ([]rule.Snapshot, error) {
 	all := make([]rule.Snapshot, n)
 	errs := make([]error, n)
-	each(n, func(i int) { all[i], errs[i] = s.store.Get(ctx, whole.Seat(i+1)) })
+	s.eachSeat(n, func(i int) { all[i], errs[i] = s.store.Get(ctx, whole.Seat(i+1)) })
 	return slices.DeleteFunc(all, func(snap rule.Snapshot) bool { return snap.Record.Deleted }), errors.Join(errs...)
 }
 
@@ -79,7 +79,7 @@ func (s *Service) whole(ctx context.Context, e leadership.Election) (*rule.Snaps
 func (s *Service) tell(ctx context.Context, whole rule.Snapshot) error {
 	r := whole.Record
 	errs := make([]error, r.Standing.Untold)
-	each(len(errs), func(i int) {
+	s.eachSeat(len(errs), func(i int) {
 		_, errs[i] = s.update(ctx, r.Election.Seat(i+1), rule.Expect{Change: true}, func(snap rule.Snapshot) (rule.Change, error) { return rule.Tell(snap, whole) })
 	})
 	if err := cmp.Or(errs...); err != nil {
@@ -92,7 +92,7 @@ func (s *Service) tell(ctx context.Context, whole rule.Snapshot) error {
 // refuseSeats returns why one of the elections that would be seats cannot be one.
 func (s *Service) refuseSeats(ctx context.Context, c leadership.Configure) error {
 	errs := make([]error, c.Config.Seats)
-	each(len(errs), func(i int) {
+	s.eachSeat(len(errs), func(i int) {
 		snap, err := s.store.Get(ctx, c.Election.Seat(i+1))
 		if err == nil {
 			err = rule.RefuseSeat(snap)

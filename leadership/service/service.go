@@ -21,6 +21,7 @@ type Service struct {
 	store      Store
 	publishers []Publisher
 	peers      Peers
+	oneByOne   bool
 	expiring   atomic.Value // the Election where ExpireAll goes on; in the order of Store.Held
 }
 
@@ -382,6 +383,21 @@ func (s *Service) giveBack(ctx context.Context, r leadership.LeaseRequest, grant
 		return rule.Apply(now, leadership.Release{LeaseRequest: r})
 	})
 	return snap, err
+}
+
+// OneByOne has the service go through the seats of an election one by one, for a test whose calls
+// share one thread of time.
+func (s *Service) OneByOne() { s.oneByOne = true }
+
+// eachSeat is each for the seats of an election.
+func (s *Service) eachSeat(n int, do func(int)) {
+	if !s.oneByOne {
+		each(n, do)
+		return
+	}
+	for i := range n {
+		do(i)
+	}
 }
 
 // batchParallelism is how many elections of one batch are read side by side.

@@ -126,16 +126,26 @@ func (es *elections) halt(all []leadership.Override, at time.Time) {
 }
 
 // relate tells a seat of the orders of the election that has it, and that of its seats: how many
-// are led or halted, and since when one of them is neither. Call with mu held.
+// are led or halted, and since when one of them is neither, or all are halted. Call with mu held.
 func (es *elections) relate(s *standing) {
 	of, n, _ := s.election.SeatOf()
 	if whole, ok := es.known.Peek(of); ok && whole.seats >= n {
 		s.above = &whole.orders
 	}
 	now := es.clock.now()
-	s.led, s.halted, s.freed = 0, 0, now
+	s.led, s.halted, s.freed, s.barred = 0, 0, now, time.Time{}
+	barred := 0
 	for i := range s.seats {
-		switch seat, ok := es.known.Peek(s.election.Seat(i + 1)); {
+		seat, ok := es.known.Peek(s.election.Seat(i + 1))
+		if !ok {
+			seat = &standing{}
+			seat.orders.halt(s.election.Seat(i+1), es.halts, now)
+		}
+		if seat.orders.paused(now) {
+			barred++
+			s.barred = latest(s.barred, seat.orders.since(now))
+		}
+		switch {
 		case ok && seat.state == held:
 			s.led++
 		case !ok:
@@ -145,6 +155,9 @@ func (es *elections) relate(s *standing) {
 		case latest(seat.endedAt, seat.orders.freed()).Before(s.freed):
 			s.freed = latest(seat.endedAt, seat.orders.freed())
 		}
+	}
+	if barred < s.seats {
+		s.barred = time.Time{}
 	}
 }
 

@@ -106,7 +106,7 @@ func (es *elections) shows(e leadership.Election) bool {
 type Source interface {
 	List(context.Context, leadership.ListRequest) (leadership.Page, error)
 	Await(ctx context.Context, r leadership.ReadRequest, wait time.Duration) (reading leadership.Reading, news bool, err error)
-	Feed(ctx context.Context, prefix string, after instance.Cursor) (*instance.Feed, error)
+	Feed(ctx context.Context, which leadership.Selection, after instance.Cursor) (*instance.Feed, error)
 }
 
 // pauseNamed is how long Follow waits after an error of the store.
@@ -129,7 +129,7 @@ func (m *Metrics) Follow(ctx context.Context, of Source) {
 }
 
 func (m *Metrics) follow(ctx context.Context, of Source) error {
-	feed, err := of.Feed(ctx, "", instance.Cursor{})
+	feed, err := of.Feed(ctx, leadership.Selection{}, instance.Cursor{})
 	if err != nil {
 		return err
 	}

@@ -198,7 +198,7 @@ func elected() []Metric {
 			"and those that have seats, unless one of these has no leader, are not among them. 0: there is none."),
 		gauge(nameFlapping, "{election}", "Elections with more than 5 grants within the last 10 minutes."),
 		gauge(nameGrants, "{grant}", "The most grants that one election has had within the last hour; 6 stands for all from 6 on. 0: none has had more than one."),
-		gauge(namePaused, "{election}", "Elections that operators have paused or halted, as far as this instance knows."),
+		gauge(namePaused, "{election}", "Elections that operators have paused or halted, as far as this instance knows. One with seats counts once, if none of them can be granted; its seats do not."),
 		gauge(namePausedAge, "s", "The longest time that one of them has been so. 0: there is none."),
 		gauge(nameApprovals, "{election}", "Elections whose leader has asked for an approval, or whose last term ended for want of one, and that have not got it, as far as this instance knows."),
 		gauge(nameApprovalsAge, "s", "The longest time that one of them has waited. 0: there is none."),

@@ -51,6 +51,7 @@ type standing struct {
 	seats  int       // that it has
 	led    int       // of these, so many have a leader; see relate
 	halted int       // and so many have none, and are halted
+	barred time.Time // since when all seats have been halted; zero if some are not
 	freed  time.Time // since when another one has none
 
 	waiting int       // candidates
@@ -215,8 +216,15 @@ func (s *standing) lately(now time.Time) (n int) {
 	return n
 }
 
-// paused returns since when no candidate has been granted, by an operator's order.
+// paused returns since when no candidate has been granted, by an operator's order. A seat does not
+// count: its election does, if none of its seats is granted.
 func (s *standing) paused(now time.Time) (since time.Time, ok bool) {
+	switch {
+	case s.above != nil:
+		return time.Time{}, false
+	case !s.barred.IsZero() && !s.orders.paused(now):
+		return s.barred, s.state != deleted
+	}
 	return s.orders.since(now), s.state != deleted && s.orders.paused(now)
 }
 
@@ -226,7 +234,7 @@ func (s *standing) unapproved(time.Time) (since time.Time, ok bool) {
 }
 
 // notable reports whether the election may be flapping, leaderless, or waiting for an operator, or
-// has had more than one leader lately.
+// has had more than one leader lately. One with seats always may.
 func (s *standing) notable(now time.Time) bool {
-	return s.wanted(now) || s.lately(now) > 1 || s.state == vacant && ranOut(s.ended) || s.orders.paused(now) || !s.orders.asked.IsZero()
+	return s.seats > 0 || s.wanted(now) || s.lately(now) > 1 || s.state == vacant && ranOut(s.ended) || s.orders.paused(now) || !s.orders.asked.IsZero()
 }

@@ -298,7 +298,7 @@ var rows = []Row{
 	{
 		Verb: VerbWatchAll, Method: http.MethodGet, Path: PathEvents, Type: StreamType, Scope: ScopePrefix,
 		Roles: surveys, Cost: CostRead, Repeat: RepeatRead, Waits: true, Many: true,
-		Does: "A stream of the events of all elections: `?prefix=&after=CURSOR`.",
+		Does: "A stream of the events of all elections: `?prefix=&after=CURSOR`, or with `?of=ELECTION` of one and its seats.",
 	},
 	{
 		Verb: VerbConfigure, Method: http.MethodPut, Path: pathElection, Type: ContentType, Scope: ScopeElection,

@@ -19,6 +19,7 @@ type agent struct {
 	s        *simulation
 	name     leadership.CandidateID
 	election leadership.Election
+	seated   bool // it wants a seat of the whole: election is that, or the seat that it was granted last
 	clock    clock
 
 	life    int           // the number of the present incarnation
@@ -156,7 +157,7 @@ func (a *agent) begin() {
 	a.leading, a.owed = false, ""
 	a.willing = true
 	a.key, a.failed, a.late = a.s.key(), 0, false
-	if a.s.plan.ballot != (leadership.BallotPolicy{}) && a.s.w.chance(0.3) { // it has other work now
+	if a.s.plan.ballot != (leadership.BallotPolicy{}) && !a.seated && a.s.w.chance(0.3) { // it has other work now
 		a.candidacy.Load = a.s.w.random.Int64N(3)
 	}
 	a.campaign()
@@ -198,8 +199,12 @@ func bids(r leadership.Reason) bool {
 
 // campaign asks to lead.
 func (a *agent) campaign() {
+	wait := a.s.plan.wait
+	if a.seated {
+		a.election, wait = whole, 0
+	}
 	r := leadership.AcquireRequest{
-		Election: a.election, CandidateID: a.name, LeaseDuration: a.s.length(), Wait: a.s.plan.wait, Candidacy: a.candidacy, Via: a.via(),
+		Election: a.election, CandidateID: a.name, LeaseDuration: a.s.length(), Wait: wait, Candidacy: a.candidacy, Via: a.via(),
 	}
 	c := checker.Call{Verb: checker.Acquire, Lease: r.LeaseDuration, Candidacy: r.Candidacy, Via: r.Via}
 	if !a.keyless {
@@ -258,6 +263,7 @@ func (a *agent) answered(sent time.Duration, g leadership.Grant, err error) {
 		a.campaignLater()
 		return
 	}
+	a.election = g.Election
 	a.belief = leadership.Believe(sent, a.now(), g, a.margin)
 	a.leading, a.token, a.since = true, g.Token, a.s.w.now
 	if g.Report == "" { // it is a new term
@@ -533,8 +539,11 @@ func (i *instance) acquire(r leadership.AcquireRequest, id string, a *agent, ans
 	}
 	if r.Wait == 0 || ok && q.owns(r) {
 		i.call(id, func(ctx context.Context) {
-			asked := i.now()
-			g, err := i.service.Acquire(ctx, r)
+			asked, grant := i.now(), i.service.Acquire
+			if a.seated {
+				grant = i.grantSeat
+			}
+			g, err := grant(ctx, r)
 			if err == nil && i.ours(ctx) {
 				i.s.truth.answered(g.Lease, g.Key.Hash())
 				i.learn(g.Lease, asked)

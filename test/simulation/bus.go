@@ -76,7 +76,7 @@ func (b *bus) relay() {
 	s := b.s
 	pause := s.w.between(time.Second, 5*time.Second)
 	store := &handle{data: s.data, seen: map[leadership.Election]int{}}
-	for _, name := range s.names {
+	for _, name := range s.stored() {
 		left, _ := store.Unannounced(context.Background(), name, 100)
 		for n, e := range left {
 			if s.w.chance(s.plan.faults.relayed / 2) {

@@ -73,7 +73,7 @@ const relayTime = 30 * time.Second
 
 // close checks what can only be checked at the end.
 func (s *simulation) close() {
-	for _, e := range s.names {
+	for _, e := range s.stored() {
 		for _, event := range s.data.row(e).events {
 			if told := s.bus.published[e]; event.Revision > told && event.At.Before(s.data.clock().Add(-relayTime)) {
 				s.truth.accuse(EV, "%s: it was announced up to revision %d, and there is %d", e, told, event.Revision)

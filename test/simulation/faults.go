@@ -28,6 +28,7 @@ func (s *simulation) begin() {
 			s.w.after(s.w.upTo(10*time.Second), a.begin)
 		}
 	}
+	s.seat()
 	s.bus.relay()
 	f := &s.plan.faults
 	for _, a := range s.agents {
@@ -152,7 +153,7 @@ func (s *simulation) reigns(a *agent) {
 	token, life := a.token, a.life
 	still := func() bool { return a.life == life && a.leading && a.token == token }
 	s.w.after(s.w.upTo(s.plan.lease), func() { a.does(func() { s.works(a, still) }) })
-	if s.plan.handing.promotion {
+	if s.plan.handing.promotion && !a.seated {
 		s.w.after(s.w.upTo(s.plan.lease), func() {
 			a.does(func() {
 				if still() {
@@ -166,7 +167,7 @@ func (s *simulation) reigns(a *agent) {
 			a.does(func() {
 				switch {
 				case !still():
-				case s.w.chance(s.plan.handing.share):
+				case !a.seated && s.w.chance(s.plan.handing.share):
 					a.handsOver()
 				default:
 					a.resign()

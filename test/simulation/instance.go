@@ -41,6 +41,7 @@ func (i *instance) begin() {
 	i.life++
 	i.store = &handle{data: s.data, seen: make(map[leadership.Election]int)}
 	i.service = service.New(i.store, publisher{i})
+	i.service.OneByOne()
 	i.view = instancetest.NewView(instancetest.ViewConfig{Expiry: cacheExpiry, Size: 2, Jitter: s.w.upTo, Live: true})
 	i.common = &instancetest.Lines{Instance: uint32(i.number) + 1, Jitter: s.w.upTo, Key: s.key, View: i.view, Present: i.present}
 	i.lines = make(map[leadership.Election]*queue)

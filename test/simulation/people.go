@@ -101,7 +101,7 @@ func barring(r rule.Record, c leadership.CandidateID, now time.Time) []leadershi
 
 // history is all events of the store.
 func (s *simulation) history() (all []leadership.Event) {
-	for _, e := range s.names {
+	for _, e := range s.stored() {
 		all = append(all, s.data.row(e).events...)
 	}
 	return all

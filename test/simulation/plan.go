@@ -54,6 +54,7 @@ type faults struct {
 	leaps                bool    // of agents' clocks
 	storeLeaps           bool
 	operators            bool
+	seats                bool // an election has seats: their number changes, they are paused and halted
 	people               bool // operators and verifiers give orders and verdicts
 }
 

@@ -61,7 +61,7 @@ func (r *record) answered(at int, a reply) {
 		return
 	}
 	errors.As(a.err, &c.Code)
-	if c.Verb == checker.Acquire {
+	if c.Verb == checker.Acquire && c.Election != whole {
 		c.Waited = r.wait
 	}
 	if refusal, ok := errors.AsType[*leadership.Error](a.err); ok {

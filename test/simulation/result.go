@@ -21,6 +21,9 @@ type Figures struct {
 	Preempted int // leaders
 	TakenOver int // leases, by successors
 	Stood     int // changes of leases that stand on others
+	Seated    int // changes of leader at seats
+	Lowered   int // terms at seats that ended for there are fewer
+	Halted    int // candidates that were refused in a halt
 	Refused   int // writes of leaders of the past, refused where they arrived
 }
 
@@ -38,6 +41,9 @@ func (f Figures) Plus(g Figures) Figures {
 	f.Preempted += g.Preempted
 	f.TakenOver += g.TakenOver
 	f.Stood += g.Stood
+	f.Seated += g.Seated
+	f.Lowered += g.Lowered
+	f.Halted += g.Halted
 	f.Refused += g.Refused
 	return f
 }

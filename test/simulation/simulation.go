@@ -24,6 +24,7 @@ type simulation struct {
 	figures   Figures
 	keys      uint64
 	calm      bool    // without faults
+	seats     int     // that the whole has at most; 0: there is none
 	closed    bool    // the run is over
 	record    *record // nil: nothing is recorded
 }
@@ -60,7 +61,7 @@ func Run(c Config) Result {
 	s.closed = true
 	if s.record != nil {
 		s.w.run(s.w.now + s.patience() + relayTime) // until all has been announced
-		for _, e := range s.names {
+		for _, e := range s.stored() {
 			s.observe(e, true)
 		}
 		s.w.run(s.w.now + time.Second)
@@ -75,11 +76,12 @@ func Run(c Config) Result {
 
 func newSimulation(c Config) *simulation {
 	w := newTimeline(c.Seed, c.Log)
-	s := &simulation{w: w, plan: w.draw(), places: make(map[leadership.Election]*place)}
+	s := &simulation{w: w, plan: w.draw(), seats: drawSeats(c.Seed), places: make(map[leadership.Election]*place)}
 	if c.Record {
 		s.record = &record{w: w, wait: s.plan.wait, skewed: s.plan.faults.storeLeaps}
 		s.plan.faults.doubled = 0
 	}
+	s.plan.faults.seats = s.seats > 0
 	ordered := s.plan.faults.people || s.plan.policy != (leadership.TermPolicy{})
 	s.calm = s.plan.faults.none() && !s.plan.faults.operators && !ordered && !s.plan.ballot.Preempt && s.plan.handing == (handing{})
 	w.tell("seed %d: %v", c.Seed, s.plan)

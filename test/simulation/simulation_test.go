@@ -38,6 +38,7 @@ func TestAllHoldsWhateverGoesWrong(t *testing.T) {
 		"election was unlocked": total.Unlocked, "leader went on under the next token": total.Epochs, "leader was deposed": total.Deposed,
 		"leader reported": total.Reports, "ballot ended": total.Ballots, "leader was preempted": total.Preempted,
 		"leader handed over": total.TakenOver, "lease stood on another one": total.Stood,
+		"seat was granted": total.Seated, "term ended for there were fewer seats": total.Lowered, "candidate was refused in a halt": total.Halted,
 	} {
 		if n == 0 && runs >= 60 {
 			t.Errorf("no %s", what)

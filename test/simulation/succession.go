@@ -62,7 +62,7 @@ func (s *simulation) under(e leadership.Election, c *leadership.Config) {
 
 // via is the lease that the candidate of the same name leads the first election by.
 func (a *agent) via() (v leadership.Via) {
-	if !a.s.stands(a.election) {
+	if a.seated || !a.s.stands(a.election) {
 		return v
 	}
 	for _, other := range a.s.of(first) {

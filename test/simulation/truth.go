@@ -99,6 +99,7 @@ func (t *truth) committed(before rule.Record, ch rule.Change, decided, at time.T
 		t.replaced[event.ID()] = t.w.now
 		t.w.note(string(event.Type), int64(event.Revision))
 		t.w.tell("%s: revision %d, %s, leader %q, token %d, at %v", e, event.Revision, event.Type, event.LeaderID, event.Token, at.Sub(epoch))
+		t.seatedBy(now, event)
 		switch event.Type {
 		case leadership.EventReleased:
 			t.released(r, now, decided)

@@ -84,7 +84,7 @@ func TestACallerThatExceedsItsRateIsRefusedUntilThereIsRoom(t *testing.T) {
 			return err
 		},
 		"feed": func(s *instance.Guarded, ctx context.Context) error {
-			f, err := s.Feed(ctx, "", instance.Cursor{})
+			f, err := s.Feed(ctx, leadership.Selection{}, instance.Cursor{})
 			if err == nil {
 				f.Close()
 			}
@@ -145,7 +145,7 @@ func TestStreamsAndLongPollsAreLimited(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		second, err := s.Feed(ann, "", instance.Cursor{})
+		second, err := s.Feed(ann, leadership.Selection{}, instance.Cursor{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -178,7 +178,7 @@ func TestACallThatPanicsGivesItsPlaceBack(t *testing.T) {
 	ann := by(t.Context(), "ann")
 	for name, call := range map[string]func(){
 		"watch": func() { s.Watch(ann, leadership.WatchRequest{}) },
-		"feed":  func() { s.Feed(ann, "", instance.Cursor{}) },
+		"feed":  func() { s.Feed(ann, leadership.Selection{}, instance.Cursor{}) },
 		"wait":  func() { acquire(s, ann, "reports", "ann", time.Second) },
 		"read":  func() { s.Read(ann, leadership.ReadRequest{}) },
 		"renew": func() { s.Renew(ann, leadership.LeaseRequest{}) },

@@ -43,7 +43,7 @@ func TestLongCallsOfAllPrincipalsTogetherLeaveRoomForRenewals(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		feed, err := s.Feed(by(ctx, "reader"), "", instance.Cursor{})
+		feed, err := s.Feed(by(ctx, "reader"), leadership.Selection{}, instance.Cursor{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -54,7 +54,7 @@ func TestLongCallsOfAllPrincipalsTogetherLeaveRoomForRenewals(t *testing.T) {
 		wantLimited(t, "a ninth long call of ten, which waits", err)
 		_, _, err = s.Await(ctx, leadership.ReadRequest{Election: "reports", Known: 1}, time.Minute)
 		wantLimited(t, "a long poll", err)
-		_, err = s.Feed(ctx, "", instance.Cursor{})
+		_, err = s.Feed(ctx, leadership.Selection{}, instance.Cursor{})
 		wantLimited(t, "a stream of all", err)
 		if *refused != 3 {
 			t.Errorf("%d refusals were told, want 3", *refused)

@@ -187,7 +187,7 @@ func (s *script) halts(inst *instance.Instance) error {
 }
 
 func (s *script) census() error {
-	c, err := s.inst.Census(s.ctx, "")
+	c, err := s.inst.Census(s.ctx, leadership.Selection{})
 	if err != nil {
 		return err
 	}

@@ -93,10 +93,10 @@ class Reads:
         return self._get(History, election, "/events", {"after": after, "limit": limit}).events
 
     def observe(
-        self, election: str | None = None, *, prefix: str = "", after: int | str | None = None
+        self, election: str | None = None, *, prefix: str = "", of: str | None = None, after: int | str | None = None
     ) -> Generator[Event, None, None]:
-        """Yields who leads an election, or each whose name begins with the prefix: first the present state, as an event
-        whose type is empty, and then each event as it happens, once, in order and without a gap. It reconnects and
+        """Yields who leads an election, or each whose name begins with the prefix, or with `of` an election and each of
+        its seats: first the present state, as an event whose type is empty, and then each event as it happens, once, in order and without a gap. It reconnects and
         resumes when the connection breaks or falls silent, and while the server cannot be reached. It reads no faster
         than the loop, which ends it by leaving it.
 
@@ -107,7 +107,7 @@ class Reads:
         It goes on until an error that would stay: HistoryCompacted (the events in between are no longer kept; begin
         again without after), RevisionMismatch (the election has not reached the revision: the store was restored, or is
         another one), InvalidArgument, PermissionDenied, Cancelled."""
-        return Watch(election, prefix, after).events(self._core.calls)
+        return Watch(election, prefix, after, of).events(self._core.calls)
 
     def check_token(self, election: str, token: int, *, use: Literal["read", "write"] = "read") -> Reading:
         """Returns the election if the token is its leader's, and raises TokenStale otherwise. With use="write" also

@@ -21,8 +21,8 @@ _REVISION = re.compile(r"0|[1-9][0-9]{0,15}")
 class Watch:
     """The state of one observe(). The names of Go's SDK: leadership/client/watch.go, news.go."""
 
-    def __init__(self, election: str | None, prefix: str, after: int | str | None) -> None:
-        self._election, self._prefix = election, prefix
+    def __init__(self, election: str | None, prefix: str, after: int | str | None, of: str | None = None) -> None:
+        self._election, self._prefix, self._of = election, prefix, of
         self._cursor = "" if after is None else str(after)
         self._seen: dict[str, int] = {}  # last reported revision of each election
         self._snapshots: list[Reading] = []  # that the present stream has sent before ready
@@ -36,10 +36,14 @@ class Watch:
                 raise InvalidArgument("after must be the cursor of the last event; omit it to begin with the present state")
             if not re.fullmatch(r"([a-z0-9][a-z0-9._-]{0,126})?", self._prefix):
                 raise InvalidArgument(f"{self._prefix!r} is not the beginning of an election's name")
+            if self._of is not None:
+                check_election(self._of)
+                if self._prefix:
+                    raise InvalidArgument("prefix and of are for different elections; give one of them")
             return
         check_election(self._election)
-        if self._prefix:
-            raise InvalidArgument("a prefix is for observing many elections; leave it out, or the election")
+        if self._prefix or self._of is not None:
+            raise InvalidArgument("a prefix, or of, is for observing many elections; leave it out, or the election")
         if self._cursor:
             if not _REVISION.fullmatch(self._cursor):
                 raise InvalidArgument(f"after must be the last revision, not {self._cursor!r}; omit it to begin with the present state")
@@ -53,7 +57,7 @@ class Watch:
         """Connects, and yields events until the connection ends."""
         where = "/v1/events" if self._election is None else path(self._election, "/events")
         self._snapshots = []
-        for message in messages(calls, "observe", where, {"prefix": self._prefix or None}, self._cursor):
+        for message in messages(calls, "observe", where, {"prefix": self._prefix or None, "of": self._of}, self._cursor):
             for event in self.receive(message):
                 self._backoff.reset()
                 yield event
@@ -127,7 +131,13 @@ class Watch:
         raise _compacted("the stream fell too far behind") if stop.reason == "compacted" else stop
 
     def _match(self, election: str) -> None:
-        if election != self._election if self._election is not None else not election.startswith(self._prefix):
+        if self._election is not None:
+            right = election == self._election
+        elif self._of is not None:
+            right = election == self._of or bool(re.fullmatch(re.escape(self._of) + r"\.([1-9][0-9]?|100)", election))
+        else:
+            right = election.startswith(self._prefix)
+        if not right:
             raise Skipped(f"the stream is about election {election[:140]!r}, which is not watched")
 
     def _match_event(self, message: Message, event: Event) -> None:

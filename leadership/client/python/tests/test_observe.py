@@ -129,7 +129,8 @@ class Observe(unittest.TestCase):
         events.close()
 
     def test_what_cannot_be_observed_is_refused_at_once(self):
-        for more in ({"election": "Not a name"}, {"election": ""}, {"after": -1}, {"after": "x"}, {"prefix": "a."}, {"election": None, "prefix": "A"},
+        for more in ({"election": "Not a name"}, {"election": ""}, {"after": -1}, {"after": "x"}, {"prefix": "a."}, {"of": "a"}, {"election": None, "prefix": "A"},
+                     {"election": None, "of": "A"}, {"election": None, "prefix": "a.", "of": "a"},
                      {"election": None, "after": "a b"}, {"election": None, "after": "ö"}, {"after": "1\r\nX: y"}):
             with self.subTest(more), self.assertRaises(InvalidArgument):
                 self.observe(**more)

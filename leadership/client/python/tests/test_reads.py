@@ -61,6 +61,16 @@ class Observe(RealCase):
             seen = [(e.election, e.type) for e in itertools.islice(events, 4)]
             self.assertCountEqual(seen, [("a.2", "acquired"), ("a.2", "released"), ("a.1", "acquired"), ("a.1", "released")])
 
+    def test_an_election_and_its_seats(self):
+        for name in ("gpu", "gpu.1", "gpu.other"):
+            self.configure(name)
+        with closing(self.client.observe(of="gpu")) as events:
+            self.assertEqual([e.election for e in itertools.islice(events, 2)], ["gpu", "gpu.1"])
+            for name in ("gpu.other", "gpu.1"):
+                with self.client.lead(name):
+                    pass
+            self.assertEqual([(e.election, e.type) for e in itertools.islice(events, 2)], [("gpu.1", "acquired"), ("gpu.1", "released")])
+
     def test_an_election_can_be_observed_before_it_exists(self):
         created = self.beside(lambda: self.configure("later"))
         with closing(self.client.observe("later")) as events:

@@ -33,12 +33,15 @@ export interface ObserveOptions {
   signal?: AbortSignal | undefined;
 }
 
-/** Which elections to observe: one by its name, or all whose names begin so. */
-export type Observable = string | { prefix: string };
+/** Which elections to observe: one by its name, all whose names begin so, or one with its seats. */
+export type Observable = string | { prefix: string } | { of: string };
 
 function requestFor(what: Observable, options: ObserveOptions): WatchRequest {
   if (typeof what === "string") return { ...options, election: what };
-  if (typeof what?.prefix !== "string") throw invalid(`observe: name an election, or { prefix: "orders." }, not ${quote(what)}`);
+  if (typeof what === "object" && what !== null && "of" in what && typeof what.of === "string") return { ...options, of: what.of };
+  if (typeof what !== "object" || what === null || !("prefix" in what) || typeof what.prefix !== "string") {
+    throw invalid(`observe: name an election, or { prefix: "orders." }, or { of: "gpu" }, not ${quote(what)}`);
+  }
   return { ...options, prefix: what.prefix };
 }
 

@@ -11,6 +11,8 @@ export interface WatchRequest {
   election?: string | undefined;
   /** With all elections: only names that begin with it. */
   prefix?: string | undefined;
+  /** For an election with seats: with all elections, only that one and its seats. */
+  of?: string | undefined;
   /**
    * The cursor of the last news that was seen: the watch continues after it. For one election it is a
    * revision, and "0" is before the first. Without it the watch begins with the present state.
@@ -62,7 +64,7 @@ export class Watcher {
 
   constructor(request: WatchRequest) {
     this.request = request;
-    const { election, prefix, member, members } = request;
+    const { election, prefix, of, member, members } = request;
     const after = String(request.after ?? "");
     if (election === undefined) {
       if (member !== undefined || members) {
@@ -71,10 +73,12 @@ export class Watcher {
       if (after !== "" && !validCursor(after)) {
         throw invalid(`after must be the cursor of the last item, not ${quote(after)}; leave it out to begin with the present state`);
       }
+      if (of !== undefined) path(of); // checks the name
+      if (of !== undefined && prefix) throw invalid("prefix and of are for different elections; give one of them");
     } else {
       path(election); // checks the name
       if (member !== undefined) candidateID(member);
-      if (prefix) throw invalid(`a prefix is only for a watch of all elections, not of ${quote(election)}`);
+      if (prefix || of !== undefined) throw invalid(`a prefix, or of, is only for a watch of all elections, not of ${quote(election)}`);
       if (after !== "") {
         if (!/^(0|[1-9][0-9]{0,15})$/.test(after)) {
           throw invalid(`after must be the last revision, not ${quote(after)}; leave it out to begin with the present state`);
@@ -87,9 +91,10 @@ export class Watcher {
 
   /** The path, query and headers of the next stream. */
   call(): { path: string; query: Record<string, string>; headers: Record<string, string> } {
-    const { election, prefix, member } = this.request;
+    const { election, prefix, of, member } = this.request;
     const query: Record<string, string> = {};
     if (prefix) query["prefix"] = prefix;
+    if (of !== undefined) query["of"] = of;
     if (member !== undefined) query["member"] = member;
     const headers: Record<string, string> = this.cursor === "" ? {} : { "Last-Event-ID": this.cursor };
     return { path: election === undefined ? "/v1/events" : path(election, "/events"), query, headers };
@@ -189,11 +194,17 @@ export class Watcher {
   }
 
   #match(m: Message, about: { election: string; revision: number }): void {
-    const { election, prefix = "" } = this.request;
-    const right = election === undefined ? typeof about.election === "string" && about.election.startsWith(prefix) : about.election === election;
+    const { election, prefix = "", of } = this.request;
+    const right = election !== undefined ? about.election === election
+      : typeof about.election === "string" && (of === undefined ? about.election.startsWith(prefix) : spans(of, about.election));
     if (!right) throw new Garbled(m, `it is about election ${quote(about.election)}, which is not watched`);
     if (!Number.isSafeInteger(about.revision) || about.revision < 0) throw new Garbled(m, "it has no revision");
   }
+}
+
+// Reports whether the name is that of the election, or of one that may be its seat.
+function spans(of: string, name: string): boolean {
+  return name === of || name.startsWith(`${of}.`) && /^([1-9][0-9]?|100)$/.test(name.slice(of.length + 1));
 }
 
 function member(m: Message): MemberChange {

@@ -56,6 +56,13 @@ test("the states of all elections are told when all have arrived", () => {
   assert.throws(() => send(w, "end", "c9", { reason: "compacted" }), (e) => e instanceof Permanent);
 });
 
+test("an election is watched with its seats", () => {
+  const w = new Watcher({ of: "gpu", after: "c1" });
+  assert.deepEqual(w.call(), { path: "/v1/events", query: { of: "gpu" }, headers: { "Last-Event-ID": "c1" } });
+  for (const name of ["gpu", "gpu.1", "gpu.100"]) assert.deepEqual(kinds(send(w, "", "c2", event(1, name))), [`${name}:1@c2`]);
+  for (const name of ["gp", "gpu.0", "gpu.101", "gpu.other", "gpux1"]) assert.throws(() => send(w, "", "c3", event(1, name)), Garbled);
+});
+
 test("a message that was not asked for ends the stream", () => {
   const w = new Watcher({ election: "plan", after: "1" });
   const no = (name: string, id: string, data: unknown): void => {
@@ -72,7 +79,7 @@ test("a message that was not asked for ends the stream", () => {
 
 test("wrong requests are refused before anything is sent", () => {
   for (const request of [
-    { election: "Plan" }, { election: "" }, { election: "../x" }, { election: "plan", prefix: "p" }, { election: "plan", after: "01" },
+    { election: "Plan" }, { election: "" }, { election: "../x" }, { election: "plan", prefix: "p" }, { election: "plan", of: "plan" }, { of: "Plan" }, { of: "plan", prefix: "p" }, { election: "plan", after: "01" },
     { election: "plan", after: -1 }, { election: "plan", member: "a b" }, { after: "two words" }, { members: true }, { member: "ann" },
   ]) {
     assert.throws(() => new Watcher(request), InvalidArgument, JSON.stringify(request));

@@ -253,7 +253,7 @@ func (w *witness) follow(ctx context.Context) {
 		}
 		p = w.places[n-1-rand.N(min(back, n))]
 	}
-	feed, err := w.any().Feed(ctx, w.prefix, p.cursor)
+	feed, err := w.any().Feed(ctx, leadership.Selection{Prefix: w.prefix}, p.cursor)
 	if !expected(err) {
 		w.t.Errorf("from %v: %v", p.cursor, err)
 	}

@@ -3,8 +3,7 @@ package hub
 import (
 	"context"
 	"errors"
-	"strings"
-	"time"
+		"time"
 
 	"regent/leadership"
 )
@@ -19,13 +18,13 @@ type Item struct {
 	Cursor Cursor
 }
 
-// Feed gets every event of all elections whose names begin with a prefix; those of one election
-// once, in order and without a gap. The first ones may be events that were passed on before its
+// Feed gets every event of the elections that are selected; those of one election once, in order
+// and without a gap. The first ones may be events that were passed on before its
 // cursor was taken. It belongs to one goroutine.
 type Feed struct {
 	hub     *Hub
 	journal *journal
-	prefix  string
+	which   leadership.Selection
 	cursor  Cursor
 	next    int // the number of the entry to go on with; guarded by the mutex of the hub's feeds
 	closed  func()
@@ -35,8 +34,8 @@ type Feed struct {
 // committed once it has returned. The caller must close it. It blocks until the store has answered,
 // and needs Run. Errors: HistoryCompacted if the cursor lies too far back, then begin with the
 // present state; the store's; ctx's; the cause that the Hub was closed with.
-func (h *Hub) Feed(ctx context.Context, prefix string, after Cursor) (*Feed, error) {
-	f := &Feed{hub: h, prefix: prefix, cursor: after}
+func (h *Hub) Feed(ctx context.Context, which leadership.Selection, after Cursor) (*Feed, error) {
+	f := &Feed{hub: h, which: which, cursor: after}
 	h.feeds.join(f)
 	if err := f.start(ctx); err != nil {
 		f.Close()
@@ -160,7 +159,7 @@ func (f *Feed) page() (items []Item, more <-chan struct{}, err error) {
 		}
 		f.next++
 		f.cursor = f.cursor.later(i.Cursor)
-		if strings.HasPrefix(string(i.Event.Election), f.prefix) {
+		if f.which.Has(i.Event.Election) {
 			items = append(items, Item{i.Event, f.cursor})
 		}
 	}

@@ -154,7 +154,7 @@ func TestACursorThatIsTooOldIsToldAsSuch(t *testing.T) {
 		w.follows(h, "", fromNow)
 		h.reads()
 		for range 10 {
-			if _, err := h.Feed(t.Context(), "", old); !errors.Is(err, leadership.HistoryCompacted) {
+			if _, err := h.Feed(t.Context(), leadership.Selection{}, old); !errors.Is(err, leadership.HistoryCompacted) {
 				t.Errorf("got %v, want %s", err, leadership.HistoryCompacted)
 			}
 		}
@@ -167,7 +167,7 @@ func TestSlowFeedIsEndedAndDelaysNoOther(t *testing.T) {
 	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
 		h.Shrink(50)
-		slow, err := h.Feed(t.Context(), "", fromNow)
+		slow, err := h.Feed(t.Context(), leadership.Selection{}, fromNow)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -181,7 +181,7 @@ func TestSlowFeedIsEndedAndDelaysNoOther(t *testing.T) {
 		if got := quick.items(); len(got) != 60 {
 			t.Errorf("the quick one got %d events, want 60", len(got))
 		}
-		if _, err := h.Feed(t.Context(), "", before); err != nil { // puts the dropped events before the present ones
+		if _, err := h.Feed(t.Context(), leadership.Selection{}, before); err != nil { // puts the dropped events before the present ones
 			t.Fatal(err)
 		}
 		for range 2 {
@@ -225,7 +225,7 @@ func TestJournalWithoutReadersCostsNothing(t *testing.T) {
 	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(false)
 		f := w.follows(h, "", fromNow)
-		if _, err := h.Feed(t.Context(), "", cursorOf(t, time.Unix(0, 0))); !errors.Is(err, leadership.HistoryCompacted) {
+		if _, err := h.Feed(t.Context(), leadership.Selection{}, cursorOf(t, time.Unix(0, 0))); !errors.Is(err, leadership.HistoryCompacted) {
 			t.Errorf("got %v, want %s", err, leadership.HistoryCompacted)
 		}
 		f.feed.Close()
@@ -284,12 +284,12 @@ func TestFeedThatGivesUpResumingLeavesTheLookToOthers(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		gone := make(chan error, 1)
 		go func() {
-			_, err := h.Feed(ctx, "", cursor)
+			_, err := h.Feed(ctx, leadership.Selection{}, cursor)
 			gone <- err
 		}()
 		synctest.Wait()
 		go func() {
-			_, err := h.Feed(ctx, "", cursor)
+			_, err := h.Feed(ctx, leadership.Selection{}, cursor)
 			gone <- err
 		}()
 		synctest.Wait()
@@ -318,7 +318,7 @@ func TestTooMuchAtOnceEndsFeedsAndNewOnesBegin(t *testing.T) {
 		if cursor := f.feed.Cursor(); cursor.IsZero() {
 			t.Error("a feed that has ended has no cursor")
 		}
-		if _, err := h.Feed(t.Context(), "", f.feed.Cursor()); !errors.Is(err, leadership.HistoryCompacted) {
+		if _, err := h.Feed(t.Context(), leadership.Selection{}, f.feed.Cursor()); !errors.Is(err, leadership.HistoryCompacted) {
 			t.Errorf("its cursor gives %v, want %s", err, leadership.HistoryCompacted)
 		}
 		time.Sleep(time.Minute)
@@ -336,7 +336,7 @@ func TestClosingTheHubEndsAllFeeds(t *testing.T) {
 		draining := errors.New("draining")
 		ended := make(chan error, 10)
 		f := w.follows(h, "", fromNow)
-		late, err := h.Feed(t.Context(), "", fromNow)
+		late, err := h.Feed(t.Context(), leadership.Selection{}, fromNow)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -345,7 +345,7 @@ func TestClosingTheHubEndsAllFeeds(t *testing.T) {
 		stuck.set(nil, make(chan struct{}))
 		for _, i := range []*instance{stuck, stuck, still} { // waiting for the store, and for Run
 			go func() {
-				_, err := i.Feed(context.Background(), "", fromNow)
+				_, err := i.Feed(context.Background(), leadership.Selection{}, fromNow)
 				ended <- err
 			}()
 		}
@@ -353,7 +353,7 @@ func TestClosingTheHubEndsAllFeeds(t *testing.T) {
 		for _, i := range []*instance{h, stuck, still} {
 			i.Close(draining)
 		}
-		_, err = h.Feed(t.Context(), "", fromNow)
+		_, err = h.Feed(t.Context(), leadership.Selection{}, fromNow)
 		ended <- err
 		_, err = late.Next(t.Context()) // though there is an event for it
 		ended <- err

@@ -331,7 +331,7 @@ type follower struct {
 // follows lets a follower read a feed from a cursor on.
 func (w *cluster) follows(h *instance, prefix string, after hub.Cursor) *follower {
 	w.t.Helper()
-	feed, err := h.Feed(context.Background(), prefix, after)
+	feed, err := h.Feed(context.Background(), leadership.Selection{Prefix: prefix}, after)
 	if err != nil {
 		w.t.Fatal(err)
 	}

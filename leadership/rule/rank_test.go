@@ -57,6 +57,7 @@ func TestRankIsAsItsTableSays(t *testing.T) {
 		{"waited as long", leadership.StrategyFirstCome, "", []leadership.Bid{bid("b", nil), bid("a", nil)}, "a b"},
 		{"priority", leadership.StrategyPriority, "", []leadership.Bid{bid("a", priority(-1)), bid("b", nil), bid("c", priority(leadership.MaxPriority)), bid("d", priority(leadership.MinPriority))}, "c b a d"},
 		{"same priority", leadership.StrategyPriority, "", []leadership.Bid{bid("b", priority(1)), bid("a", priority(1))}, "a b"},
+		{"same priority, and has waited longer", leadership.StrategyPriority, "", []leadership.Bid{bid("a", nil), bid("b", func(b *leadership.Bid) { b.Since = noon.Add(-time.Second) })}, "a b"},
 		{"more preferred", leadership.StrategyCapability, "", []leadership.Bid{bid("a", priority(9)), bid("b", func(b *leadership.Bid) { b.Preferred = 1 })}, "b a"},
 		{"as many preferred", leadership.StrategyCapability, "", []leadership.Bid{bid("a", nil), bid("b", priority(1)), bid("c", priority(1))}, "b c a"},
 		{"least loaded", leadership.StrategyLeastLoaded, "", []leadership.Bid{bid("a", func(b *leadership.Bid) { b.Load = 2 }), bid("b", func(b *leadership.Bid) { b.Load = 1 })}, "b a"},

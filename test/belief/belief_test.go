@@ -10,7 +10,7 @@ import (
 	"regent/test/machine"
 )
 
-var large = flag.Bool("large", false, "also search the models of Night: some minutes and 0.7 GB")
+var large = flag.Bool("large", false, "also search the models of Night: some minutes and 1 GB")
 
 // Advance of a clock in a second.
 const (

@@ -70,6 +70,6 @@
 //
 // # How long it takes
 //
-// On one core of a small machine some 200,000 states a second, with 20 steps from each, and 40
+// On one core of a small machine some 150,000 states a second, with 20 steps from each, and 60
 // bytes for a state. See Quick and Night.
 package belief

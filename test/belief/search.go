@@ -21,7 +21,7 @@ type search struct {
 	model   *Model
 	decided map[input]decision
 	visited visited
-	ways    []way    // from the state that is looked at
+	ways    []packed // from the state that is looked at
 	broken  Property // by the steps since it was last set to ""
 	granted bool     // likewise
 }
@@ -65,8 +65,8 @@ func (m *Model) start() *search {
 	if m.Commits && m.Wait > 0 {
 		panic("belief: the time in line is not counted while a transaction is under way")
 	}
-	x := &search{model: m, decided: map[input]decision{}}
-	x.visited.add([]way{{to: m.pack(&state{})}}, 0)
+	x := &search{model: m, decided: map[input]decision{}, visited: visited{known: map[packed]struct{}{}}}
+	x.visited.add([]packed{m.pack(&state{})}, 0)
 	return x
 }
 
@@ -75,7 +75,7 @@ func (m *Model) start() *search {
 func (x *search) look(at int, here state) (steps int, found []visit) {
 	known := len(x.visited.all)
 	x.ways = x.ways[:0]
-	x.next(here, func(_ step, s state) { x.ways = append(x.ways, way{to: x.model.pack(&s)}) })
+	x.next(here, func(_ step, s state) { x.ways = append(x.ways, x.model.pack(&s)) })
 	x.visited.add(x.ways, uint32(at))
 	return len(x.ways), x.visited.all[known:]
 }

@@ -83,17 +83,31 @@ func (m Succession) Search() Result {
 	x := handing{model: m, number: make(map[rule.Record]int32), served: make(map[handInput]handAnswer)}
 	policy := rule.Policy{Config: leadership.Config{LeaseDuration: time.Duration(m.Lease) * second}}
 	begin := handState{record: x.remember(rule.Record{Election: "reports", Policy: policy})}
-	all, r := explore(begin, func(s handState) handState { return s }, func(s handState, visit func(handState, string, Property)) {
-		x.next(s, func(to handState, how string) {
-			visit(to, fmt.Sprintf("%d s: %s", to.now, how), cmp.Or(x.broken, x.check(to)))
-			x.broken = ""
+	type way struct {
+		from int
+		how  string
+	}
+	var r Result
+	all, ways, known := []handState{begin}, []way{{}}, map[handState]bool{begin: true}
+	for at := 0; at < len(all) && r.Broken == ""; at++ {
+		x.next(all[at], func(to handState, how string) {
+			r.Steps++
+			broken := cmp.Or(x.broken, x.check(to))
+			if x.broken = ""; r.Broken != "" || known[to] && broken == "" {
+				return
+			}
+			known[to], r.Broken = true, broken
+			all, ways = append(all, to), append(ways, way{at, fmt.Sprintf("%d s: %s", to.now, how)})
 		})
-	})
-	for _, s := range all {
-		if slices.ContainsFunc(s.parties[:], func(p party) bool { return p.until > s.now }) {
+		if slices.ContainsFunc(all[at].parties[:], func(p party) bool { return p.until > all[at].now }) {
 			r.Believing++
 		}
 	}
+	for n := len(all) - 1; n > 0 && r.Broken != ""; n = ways[n].from {
+		r.Trace = append(r.Trace, ways[n].how)
+	}
+	slices.Reverse(r.Trace)
+	r.States = len(all)
 	return r
 }
 

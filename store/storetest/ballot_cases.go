@@ -96,16 +96,6 @@ func (t *term) bids(want ...string) {
 	}
 }
 
-func (t *term) withdraw(candidate string, events ...string) {
-	t.Helper()
-	for range 2 { // as if the reply was lost
-		t.do("withdrawal of "+candidate, "", func(s *service.Service) (leadership.Lease, error) {
-			return s.Do(t.Context(), leadership.Withdraw{Election: jobs, CandidateID: leadership.CandidateID(candidate)})
-		}, events...)
-		events = nil
-	}
-}
-
 var ballotCases = []contractCase{
 	{"a bid leaves the token, the revision, the events and the last heartbeat as they are", func(h *handles) {
 		t := newTerm(h, byPriority(time.Hour))
@@ -131,20 +121,6 @@ var ballotCases = []contractCase{
 			}
 		}
 	}},
-	{"a candidate that two bids outrank, and one under a leader, write nothing", func(h *handles) {
-		t := newTerm(h, byPriority(time.Hour))
-		t.bid(candidate("bob", 8), leadership.ReasonBallot)
-		t.bid(candidate("ann", 9), leadership.ReasonBallot)
-		t.bid(candidate("cid", 7), leadership.ReasonOutranked)
-		t.bids("ann", "bob")
-		t.elect(candidate("ann", 9), candidate("bob", 8))
-		t.bids()
-		t.bid(candidate("bob", 8), leadership.ReasonHeld)
-		t.bids()
-		for range 2 {
-			t.report("ann", 1, "", "")
-		}
-	}},
 	{"a lease that ran out is recorded as expired together with the first bid for the next", func(h *handles) {
 		t := newTerm(h, byPriority(time.Minute))
 		t.elect(candidate("ann", 1))
@@ -157,44 +133,6 @@ var ballotCases = []contractCase{
 		t.elect(candidate("cid", 2), candidate("bob", 1))
 	}},
 	{"bids that come at the same moment are all in the record, through any handle", func(h *handles) { h.bidTogether() }},
-	{"a withdrawn bid counts no more, and without any the ballot is closed", func(h *handles) {
-		t := newTerm(h, byPriority(time.Hour))
-		t.bid(candidate("ann", 1), leadership.ReasonBallot)
-		t.bid(candidate("bob", 2), leadership.ReasonBallot)
-		t.withdraw("bob")
-		t.bids("ann")
-		next := candidate("cid", 0)
-		next.InLine.Withdraw = "ann"
-		t.bid(next, leadership.ReasonBallot)
-		t.bids("cid")
-		t.withdraw("cid")
-		if r := t.get(t.b, jobs).Record; r.Standing != (rule.Standing{Created: r.Standing.Created}) {
-			t.Errorf("the ballot is open: %+v", r.Standing)
-		}
-		t.withdraw("ann")
-	}},
-	{"a challenge ends the term at the promised end, and no renewal passes it, through any handle", func(h *handles) {
-		t := newTerm(h, preempting())
-		t.ticket = t.acquireAs(candidate("ann", 1)).Ticket
-		t.advance(20 * time.Minute)
-		t.bid(candidate("bob", 2), leadership.ReasonHeld, "handingOver")
-		t.bid(candidate("cid", 3), leadership.ReasonHeld)
-		t.ends(leadership.EndsHandOver, 40*time.Minute)
-		for i := range 6 {
-			if i == 3 {
-				t.advance(20 * time.Minute)
-			}
-			l := t.report("ann", 1, "", "")
-			if left := time.Duration(40-i/3*20) * time.Minute; l.ExpiresIn > left || l.EndsIn != l.ExpiresIn || l.Challenger != "bob" {
-				t.Errorf("renewal %d: %v left, %v until its end, challenged by %q; want %v at most, and bob", i, l.ExpiresIn, l.EndsIn, l.Challenger, left)
-			}
-		}
-		t.advance(21 * time.Minute)
-		for range 2 {
-			t.report("ann", 1, "", leadership.LeaseLost)
-		}
-		t.acquireAs(candidate("bob", 2), "expired")
-	}},
 }
 
 // preempting is a configuration without a ballot, in which a better candidate ends the term.
@@ -202,15 +140,6 @@ func preempting() leadership.Config {
 	return leadership.Config{LeaseDuration: time.Hour, Ballot: leadership.BallotPolicy{
 		Strategy: leadership.StrategyPriority, Window: leadership.NoWindow, Preempt: true,
 	}}
-}
-
-// acquireAs is a call that is granted, with an event after those that are given.
-func (t *term) acquireAs(r leadership.AcquireRequest, before ...string) leadership.Lease {
-	t.Helper()
-	return t.do(fmt.Sprintf("acquire by %s", r.CandidateID), "", func(s *service.Service) (leadership.Lease, error) {
-		g, err := s.Acquire(t.Context(), r)
-		return g.Lease, err
-	}, append(before, "acquired")...)
 }
 
 // bidTogether lets candidates bid at the same time, of which each adds a member to the quorum, so

@@ -196,20 +196,6 @@ var termCases = []contractCase{
 		t.refused("ann", leadership.ReasonBanned)
 		t.refused("bob", leadership.ReasonLockDelay)
 	}},
-	{"a leader without progress is out at the end of its term, and barred from then on", func(h *handles) {
-		t := newTerm(h, leadership.Config{LeaseDuration: time.Hour, Term: leadership.TermPolicy{StuckAfter: 2 * time.Hour, Cooldown: 10 * time.Hour}})
-		t.acquire("ann", "", "acquired")
-		for range 2 {
-			t.advance(50 * time.Minute)
-			t.report("ann", 1, `{"calls":1}`, "")
-		}
-		t.ends(leadership.EndsStuck, 20*time.Minute)
-		t.advance(30 * time.Minute)
-		t.report("ann", 1, `{"progress":1}`, leadership.LeaseLost)
-		t.refused("ann", leadership.ReasonBanned)
-		t.acquire("bob", "", "deposed", "acquired")
-		t.refused("ann", leadership.ReasonBanned)
-	}},
 	{"no report carries a lease beyond the end that an eviction has set, through any handle", func(h *handles) {
 		t := newTerm(h, leadership.Config{LeaseDuration: time.Hour, Term: leadership.TermPolicy{StuckAfter: 5 * time.Hour}})
 		t.ticket = t.acquire("ann", "", "acquired").Ticket
@@ -251,47 +237,6 @@ var termCases = []contractCase{
 		if snap := t.update(t.a, jobs, rule.Expire); snap.Record.LeaderID != "" || !snap.Record.EndedAt.Equal(end) {
 			t.Errorf("it has ended at %v, want %v: %+v", snap.Record.EndedAt, end, snap.Record)
 		}
-	}},
-	{"terms that fail one after the other park their election until it is approved", func(h *handles) {
-		t := newTerm(h, leadership.Config{LeaseDuration: time.Hour, Term: leadership.TermPolicy{Series: leadership.SeriesPolicy{
-			Failures: 3, Within: 24 * time.Hour, Budget: leadership.Counters{Calls: 100}, BudgetWithin: 24 * time.Hour,
-		}}})
-		fails := func(token leadership.Token, types ...string) {
-			t.Helper()
-			t.report("ann", token, `{"calls":10}`, "")
-			t.do("release", "", func(s *service.Service) (leadership.Lease, error) {
-				return s.Do(t.Context(), leadership.Release{LeaseRequest: leaseOf(jobs, "ann", token), Outcome: leadership.OutcomeFailed, Note: "exit status 1"})
-			}, types...)
-		}
-		t.acquire("ann", "", "acquired")
-		fails(1, "released")
-		t.acquire("ann", "", "acquired")
-		t.advance(2 * time.Hour)
-		t.acquire("ann", "", "expired", "acquired")
-		fails(3, "released", "parked")
-		t.refused("bob", leadership.ReasonParked)
-		t.order(leadership.Order{Kind: leadership.OrderApprove, Token: 3}, "approved")
-		t.acquire("ann", "", "acquired")
-		fails(4, "released")
-		t.acquire("ann", "", "acquired")
-		t.report("ann", 5, `{"calls":91}`, leadership.LeaseLost, "deposed", "parked")
-		t.refused("bob", leadership.ReasonParked)
-	}},
-	{"bans survive the deletion of their election", func(h *handles) {
-		t := newTerm(h, leadership.Config{LeaseDuration: time.Minute, Term: leadership.TermPolicy{Budget: leadership.Counters{Calls: 1}, Cooldown: 24 * time.Hour}})
-		t.order(leadership.Order{Kind: leadership.OrderBan, CandidateID: "bob", For: 30 * 24 * time.Hour}, "banned")
-		t.acquire("ann", "", "acquired")
-		t.report("ann", 1, `{"calls":2}`, leadership.LeaseLost, "deposed")
-		t.advance(time.Hour)
-		t.acquire("cid", "", "acquired")
-		t.do("delete", "", func(s *service.Service) (leadership.Lease, error) {
-			return s.Do(t.Context(), leadership.Delete{Election: jobs, Force: true})
-		}, "deleted")
-		t.advance(time.Hour)
-		t.configure(leadership.Config{}, "recreated")
-		t.refused("bob", leadership.ReasonBanned)
-		t.refused("ann", leadership.ReasonBanned)
-		t.acquire("cid", "", "acquired")
 	}},
 }
 

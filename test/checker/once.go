@@ -12,8 +12,8 @@ import (
 //   - The same candidate with the same key is never granted a second token during its first lease.
 //   - What was acknowledged is in the history: the grant, the end of the lease, the configuration,
 //     the deletion.
-//   - No request has made the same change more often than it was sent; a second release changes
-//     nothing.
+//   - No request has made the same change more often than it was sent. ME1 checks that no lease was
+//     released twice.
 //   - What was refused is not in the history. The end of a lease may be, because a late renewal
 //     may be the first to find it over; and so may a change of a lease that came too late to
 //     renew it, and the end of a term by the report of a renewal that is refused for it, or for a
@@ -38,7 +38,6 @@ func ID(r Recording) Report {
 			checkOnce(&report, c, made[c.Request], sent[c.Request])
 		}
 	}
-	checkReleases(&report, r.History)
 	checkTokens(&report, r.Calls, terms)
 	return report
 }
@@ -169,21 +168,6 @@ func checkOnce(report *Report, c Call, made []leadership.Event, sent int) {
 		if count[of]++; count[of] == sent+1 {
 			report.add(Twice, "%v, which was sent %d times: %s", c, sent, shown(e))
 		}
-	}
-}
-
-// checkReleases checks that no lease was released twice.
-func checkReleases(report *Report, history []leadership.Event) {
-	released := make(map[grantID]bool)
-	for _, e := range history {
-		if e.Type != leadership.EventReleased {
-			continue
-		}
-		id := grantID{e.Election, e.Token}
-		if released[id] {
-			report.add(Twice, "%s: it had been released before", shown(e))
-		}
-		released[id] = true
 	}
 }
 

@@ -1,24 +1,18 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 )
 
-// Totals returns how many operations there were in all contests, and how many of them failed.
-func (r Result) Totals() (t struct {
-	Operations float64
-	Errors     int
-},
-) {
+// Operations is how many there were in all contests.
+func (r Result) Operations() (n float64) {
 	for _, c := range r.Contests {
 		for _, l := range c.Lines() {
-			t.Operations += l.Count
-			t.Errors += l.Errors
+			n += l.Count
 		}
 	}
-	return t
+	return n
 }
 
 // Name is the size with what it counts.
@@ -32,14 +26,12 @@ func (r Row) Name(of string) string {
 
 // Line is what an entrant did in a row, in all rounds.
 type Line struct {
-	Row, Name     string
-	Count         float64
-	Errors        int
-	Failure       string
-	Rate          Spread
-	P50, P99      Spread
-	Max           float64
-	CPU, Load     float64 // µs for each
+	Row, Name string
+	Count     float64
+	Rate      Spread
+	P50, P99  Spread
+	Max       float64
+	CPU, Load float64 // µs for each
 }
 
 // Lines are all lines of the contest.
@@ -60,9 +52,7 @@ func (r Row) line(c Contest, entrant int) Line {
 	var cpu, own float64
 	for _, s := range r.Samples[entrant] {
 		l.Count += s.Count
-		l.Errors += s.Errors
 		l.Max = max(l.Max, s.Max)
-		l.Failure = cmp.Or(l.Failure, s.Failure)
 		cpu, own = cpu+s.CPU, own+s.Load
 	}
 	l.CPU, l.Load = cpu*1e6/l.Count, own*1e6/l.Count

@@ -15,10 +15,8 @@ type operation func(ctx context.Context) (int, error)
 
 // tally is what one connection has done.
 type tally struct {
-	took    []time.Duration
-	count   float64
-	errors  int
-	failure error
+	took  []time.Duration
+	count float64
 }
 
 // span is when to count.
@@ -30,24 +28,23 @@ func (s span) part(begin, end time.Time) float64 {
 	return max(float64(to-from), 0) / float64(max(end.Sub(begin), 1))
 }
 
-// run repeats the operation until the span is over. It counts by the part of its time that lies in
-// the span, so that long ones that straddle an end are neither lost nor counted whole; how long it
-// took is kept if it began in the span.
-func (t *tally) run(ctx context.Context, s span, do operation) {
+// run repeats the operation until the span is over, or it fails. It counts by the part of its time
+// that lies in the span, so that long ones that straddle an end are neither lost nor counted whole;
+// how long it took is kept if it began in the span.
+func (t *tally) run(ctx context.Context, s span, do operation) error {
 	for begin := time.Now(); begin.Before(s.to) && ctx.Err() == nil; {
 		n, err := do(ctx)
-		end := time.Now()
 		if err != nil {
-			t.errors++
-			t.failure = err
-		} else {
-			t.count += float64(n) * s.part(begin, end)
+			return err
 		}
+		end := time.Now()
+		t.count += float64(n) * s.part(begin, end)
 		if !begin.Before(s.from) {
 			t.took = append(t.took, end.Sub(begin))
 		}
 		begin = end
 	}
+	return ctx.Err()
 }
 
 // drive runs each operation on its own goroutine: first for warm, which is not counted, then for
@@ -55,10 +52,10 @@ func (t *tally) run(ctx context.Context, s span, do operation) {
 func drive(ctx context.Context, on *server, all []operation, warm, long time.Duration) (Sample, error) {
 	begin := time.Now().Add(warm)
 	s := span{begin, begin.Add(long)}
-	tallies := make([]tally, len(all))
+	tallies, errs := make([]tally, len(all)), make([]error, len(all))
 	var running sync.WaitGroup
 	for i, do := range all {
-		running.Go(func() { tallies[i].run(ctx, s, do) })
+		running.Go(func() { errs[i] = tallies[i].run(ctx, s, do) })
 	}
 	<-time.After(time.Until(s.from))
 	server, err1 := cpu(on.cmd.Process.Pid)
@@ -67,26 +64,14 @@ func drive(ctx context.Context, on *server, all []operation, warm, long time.Dur
 	serverAfter, err3 := cpu(on.cmd.Process.Pid)
 	ownAfter, err4 := cpu(os.Getpid())
 	running.Wait()
-	sample := sum(tallies)
-	sample.Seconds = long.Seconds()
-	sample.CPU, sample.Load = (serverAfter - server).Seconds(), (ownAfter - own).Seconds()
-	return sample, cmp.Or(err1, err2, err3, err4, ctx.Err())
-}
-
-// sum adds up what the connections have done.
-func sum(tallies []tally) Sample {
-	var s Sample
+	sample := Sample{Seconds: long.Seconds(), CPU: (serverAfter - server).Seconds(), Load: (ownAfter - own).Seconds()}
 	var took []time.Duration
 	for _, t := range tallies {
 		took = append(took, t.took...)
-		s.Count += t.count
-		s.Errors += t.errors
-		if t.failure != nil && s.Failure == "" {
-			s.Failure = t.failure.Error()
-		}
+		sample.Count += t.count
 	}
-	s.delays(took)
-	return s
+	sample.delays(took)
+	return sample, cmp.Or(append(errs, err1, err2, err3, err4)...)
 }
 
 // sampleOf is the sample of what has taken so long each, since begin.

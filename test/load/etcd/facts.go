@@ -20,8 +20,6 @@ type Facts struct {
 	Mode     string // full or quick
 	CPU      string
 	Cores    int
-	Memory   int64 // MiB
-	Kernel   string
 	Disk     string // the type of the file system
 	Fsync    Spread // milliseconds, of a block of 4 KiB
 	Go       string
@@ -37,7 +35,7 @@ type Version struct{ Module, Version string }
 // gather fills in what can be known before the first round.
 func (f *Facts) gather(ctx context.Context, dir string) (err error) {
 	f.Date, f.Cores, f.Go = time.Now().UTC(), runtime.NumCPU(), runtime.Version()
-	f.CPU, f.Memory, f.Kernel = processor(), memory(), kernel()
+	f.CPU = processor()
 	if f.Disk, err = fileSystem(ctx, dir); err != nil {
 		return err
 	}
@@ -65,13 +63,6 @@ func revision(ctx context.Context) string {
 	return strings.TrimSpace(string(text))
 }
 
-// kernel is the version, without the builder's suffix.
-func kernel() string {
-	text, _ := os.ReadFile("/proc/sys/kernel/osrelease")
-	version, _, _ := strings.Cut(strings.TrimSpace(string(text)), "-")
-	return version
-}
-
 func processor() string {
 	text, _ := os.ReadFile("/proc/cpuinfo")
 	for line := range strings.Lines(string(text)) {
@@ -80,14 +71,6 @@ func processor() string {
 		}
 	}
 	return runtime.GOARCH
-}
-
-func memory() int64 {
-	var info syscall.Sysinfo_t
-	if syscall.Sysinfo(&info) != nil {
-		return 0
-	}
-	return int64(info.Totalram) * int64(info.Unit) >> 20
 }
 
 // inMemory is a file system on which an fsync costs nothing.

@@ -41,8 +41,6 @@ type Row struct {
 // Sample is what one entrant did in one round.
 type Sample struct {
 	Count         float64 // of what was done; parts of operations count as parts
-	Errors        int     `json:",omitempty"`
-	Failure       string  `json:",omitempty"` // the first error
 	Seconds       float64 // that it took
 	P50, P99, Max float64 // of one operation, in milliseconds
 	// seconds of processor time, of the server's process and of the load's

@@ -18,31 +18,12 @@
 //     another key.
 //   - The store finds a lease over, and records its end.
 //
-// A model may have more, each part by itself, so that models stay small:
-//
-//   - Wait: an acquire that is refused waits in the queue, and is tried again at any time. The time
-//     in the queue counts as leadership.Grant.Waited.
-//   - Delay: the election has a lock delay. It never changes.
-//   - Operator: an operator deletes the election, by force or unless it is held, and recreates it,
-//     and a tick retires it unless it is held or locked, any number of times. A leader may believe
-//     in a lease that was ended by force until it would have ended by itself; no other candidate is
-//     granted one until then.
-//   - Unlock: an operator unlocks the election, any number of times. With the acknowledgement that
-//     the refusal asks for, the leader of that lease is excused: it may go on believing. Without it
-//     nothing may happen.
-//   - Orders: an operator evicts the leader, pauses the election so that it is drained, and resumes
-//     it. The lease ends when its leader was promised, no renewal passes that, and none is granted
-//     while the election is paused.
-//   - Epochs: an operator lets the leader go on under the next token. The leader, which does not
-//     know, may believe in its lease under the old token, until it is told; then it acquires again
-//     with its key.
-//   - Trips: a verdict ends the leader's term. Its leader, which does not know, may believe in its
-//     lease until the promised end, and no other is granted before that.
-//   - Commits: a transaction reads the record, and commits later, or never; or it is aborted,
-//     because another has changed the record since, and reads again. Its caller may have given up,
-//     and its reply may be lost. So a heartbeat may be committed after the end of the lease. Then
-//     it leaves the end where it was, as in all stores (rule.StartOf), and the
-//     service takes it back, at any time or never.
+// A model may have more, each part by itself, so that models stay small: see the fields of Model. A
+// leader may believe in a lease that an operator, or a verdict, has ended until it would have ended
+// by itself, and no other candidate is granted one until then; one that goes on under a new epoch
+// may believe in its lease under the old token until it is told. With Commits a heartbeat may be
+// committed after the end of the lease. Then it leaves the end where it was, as in all stores
+// (rule.StartOf), and the service takes it back, at any time or never.
 //
 // With Commits a call that arrives again is decided and committed at one instant, except for a
 // release. Nothing is left out by that: a transaction commits only if the record is as it read it,

@@ -15,15 +15,15 @@ const away = 2 * time.Second
 
 // awayTrials have the server, or the client, away for a while.
 var awayTrials = []trial{
-	{name: "the server is cut off for less than the lease", run: func(s *scene) { s.short((*proxy.Line).Cut) }},
-	{name: "the server is silent for less than the lease", run: func(s *scene) { s.short((*proxy.Line).Stall) }},
-	{name: "the server is cut off for longer than the lease", lease: 3 * time.Second, run: func(s *scene) { s.long((*proxy.Line).Cut) }},
-	{name: "the server is silent for longer than the lease", lease: 3 * time.Second, run: func(s *scene) { s.long((*proxy.Line).Stall) }},
+	{name: "the server is cut off for less than the lease", run: func(s *scene) { s.short((*proxy.Hop).CutOff) }},
+	{name: "the server is silent for less than the lease", run: func(s *scene) { s.short((*proxy.Hop).Stall) }},
+	{name: "the server is cut off for longer than the lease", lease: 3 * time.Second, run: func(s *scene) { s.long((*proxy.Hop).CutOff) }},
+	{name: "the server is silent for longer than the lease", lease: 3 * time.Second, run: func(s *scene) { s.long((*proxy.Hop).Stall) }},
 	{name: "the server is cut off while the client waits in line", run: func(s *scene) {
 		bob := s.bob()
 		d := s.start(clients.Options{})
 		s.asked(wire.VerbAcquire, 1)
-		s.line.Cut()
+		s.line.CutOff()
 		s.until("the server has noticed", func() bool { return s.gate.of(wire.VerbAcquire)[0].gone })
 		s.line.Heal()
 		s.asked(wire.VerbAcquire, 2)
@@ -48,7 +48,7 @@ var awayTrials = []trial{
 	{name: "the client leads again, with a new key, after it has lost its lease", lease: 3 * time.Second, needs: []ability{again}, run: func(s *scene) {
 		d := s.start(clients.Options{Again: true})
 		token := d.leadsAtAll()
-		s.line.Cut()
+		s.line.CutOff()
 		d.leadsLost()
 		s.line.Heal()
 		if e := d.awaits(clients.Leading, 2); leadership.Token(e.Token) <= token {
@@ -97,7 +97,7 @@ var awayTrials = []trial{
 }
 
 // short checks that a leader outlives a short while without a server.
-func (s *scene) short(harm func(*proxy.Line)) {
+func (s *scene) short(harm func(*proxy.Hop)) {
 	s.Helper()
 	s.gate.hurry(often)
 	d := s.start(clients.Options{})
@@ -112,7 +112,7 @@ func (s *scene) short(harm func(*proxy.Line)) {
 }
 
 // long checks that a leader stops in time without a server, and stays so when the server is back.
-func (s *scene) long(harm func(*proxy.Line)) {
+func (s *scene) long(harm func(*proxy.Hop)) {
 	s.Helper()
 	d := s.start(clients.Options{})
 	d.leadsAtAll()

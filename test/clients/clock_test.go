@@ -40,7 +40,7 @@ var clockTrials = []trial{
 		d := s.start(clients.Options{})
 		d.leads(1)
 		s.renews(4)
-		s.line.Cut()
+		s.line.CutOff()
 		d.loses(clients.Deadline)
 		s.line.Heal()
 		d.ends()

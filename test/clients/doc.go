@@ -5,7 +5,7 @@
 // drivers/python/driver.py and drivers/typescript/driver.ts. A case tells the driver what to do,
 // and breaks what stands between it and the server:
 //
-//	driver ──▶ proxy.Line ──▶ gate ──▶ record.Proxy ──▶ httpapi on store/memory
+//	driver ──▶ proxy.Hop  ──▶ gate ──▶ record.Proxy ──▶ httpapi on store/memory
 //	 ticks      cuts, stalls    loses, holds, delays,      the server's grants,
 //	                            answers by itself          and when they end
 //

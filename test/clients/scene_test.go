@@ -42,7 +42,7 @@ type scene struct {
 	store   *memory.Store
 	present *served
 	gate    *gate
-	line    *proxy.Line
+	line    *proxy.Hop
 	driver  *process
 	drivers []*process // all that were started
 
@@ -71,7 +71,7 @@ func newScene(t *testing.T, k kind, c trial) *scene {
 	s.store = memory.New(memory.Config{Now: func() time.Time { return start.Add(s.clock()) }})
 	s.present = s.serve("first")
 	s.gate = newGate(t, s.present.proxy.URL(), s.election)
-	s.line = proxy.NewLine(t, strings.TrimPrefix(s.gate.URL, "http://"))
+	s.line = proxy.ForTest(t, strings.TrimPrefix(s.gate.URL, "http://"))
 	s.configure(leadership.Config{LeaseDuration: s.lease})
 	return s
 }

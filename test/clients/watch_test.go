@@ -13,14 +13,14 @@ import (
 var watchTrials = []trial{
 	{name: "a watch whose stream is cut misses nothing", needs: []ability{watches}, run: func(s *scene) {
 		s.watched("watch 0", func() {
-			s.line.Cut()
+			s.line.CutOff()
 			s.bob().release()
 			s.line.Heal()
 		})
 	}},
 	{name: "a watch without a revision misses nothing either", needs: []ability{watches}, run: func(s *scene) {
 		s.watched("watch", func() {
-			s.line.Cut()
+			s.line.CutOff()
 			s.bob().release()
 			s.line.Heal()
 		})

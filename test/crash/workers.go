@@ -1,48 +1,41 @@
 package crash
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"runtime"
 	"runtime/debug"
 	"sync"
 	"time"
+
+	"regent/test/load"
 )
 
 // check returns the kind of the image with that number, and the verdict on it. The error says what
 // is wrong with it.
 type check func(image int) (kind, verdict string, err error)
 
-// enough is how many wrong images a worker finds before it stops.
-const enough = 3
-
 // checkAll divides images among as many workers as there are processors, each with a check of its
-// own that it calls in order, and returns how many images of each kind had each verdict.
+// own that it calls in order until an image is wrong, and returns how many images of each kind had
+// each verdict.
 func checkAll(ctx context.Context, images int, worker func() check) (map[string]int, error) {
 	found := make(map[string]int)
-	var mu sync.Mutex // guards found and wrong
-	var wrong []error
-	var all sync.WaitGroup
+	var mu sync.Mutex // guards found
 	workers := runtime.GOMAXPROCS(0)
-	for w := range workers {
-		all.Go(func() {
-			check, bad := worker(), 0
-			for i := images * w / workers; i < images*(w+1)/workers && bad < enough && ctx.Err() == nil; i++ {
-				kind, verdict, err := check(i)
-				mu.Lock()
-				if err != nil {
-					bad++
-					wrong = append(wrong, err)
-				} else {
-					found[kind+", "+verdict]++
-				}
-				mu.Unlock()
+	return found, load.Each(workers, workers, func(w int) error {
+		check := worker()
+		for i := images * w / workers; i < images*(w+1)/workers; i++ {
+			kind, verdict, err := check(i)
+			if err = cmp.Or(err, ctx.Err()); err != nil {
+				return err
 			}
-		})
-	}
-	all.Wait()
-	return found, errors.Join(append(wrong, ctx.Err())...)
+			mu.Lock()
+			found[kind+", "+verdict]++
+			mu.Unlock()
+		}
+		return nil
+	})
 }
 
 // patience is how long the check of an image may take before it counts as hanging.

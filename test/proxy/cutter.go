@@ -12,7 +12,7 @@ type Cutter struct {
 // It is for one connection at a time.
 func NewCutter(tb testing.TB, target string) *Cutter {
 	tb.Helper()
-	hop := newTestHop(tb, target)
+	hop := ForTest(tb, target)
 	hop.onlyAnnounced()
 	return &Cutter{tb: tb, hop: hop}
 }

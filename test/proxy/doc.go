@@ -1,5 +1,5 @@
 // Package proxy has what stands between two processes under test: Hop, which delays, loses, limits,
-// cuts or resets TCP connections; Line and Cutter, which are Hops for tests; Counter, which counts
+// cuts or resets TCP connections; Cutter, a Hop that cuts each at a byte; Counter, which counts
 // gRPC calls; and Gate, which lets gRPC calls of some methods through.
 //
 // Bytes go through a Hop in two directions:

@@ -5,6 +5,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"testing"
 )
 
 // Hop passes TCP connections on to a server under the conditions that are set. All methods may be
@@ -39,6 +40,17 @@ func NewHop(target string) (*Hop, error) {
 	return h, nil
 }
 
+// ForTest returns a hop that lasts until the test ends.
+func ForTest(tb testing.TB, target string) *Hop {
+	tb.Helper()
+	hop, err := NewHop(target)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { hop.Close() })
+	return hop
+}
+
 func newHop() *Hop {
 	return &Hop{changed: make(chan struct{}), connections: make(map[*Connection]struct{})}
 }
@@ -65,7 +77,11 @@ func (h *Hop) quit() {
 // Set replaces the conditions at once, for open and new connections and for the bytes under way in
 // them.
 func (h *Hop) Set(w Conditions) {
-	h.change(func(now *Conditions) { *now = w })
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.now = w
+	close(h.changed)
+	h.changed = make(chan struct{})
 }
 
 // Heal passes everything on again, first what was held up. Connections that were reset or cut stay
@@ -80,19 +96,20 @@ func (h *Hop) Reset() {
 	}
 }
 
+// CutOff resets all connections, and each new one, until Heal.
+func (h *Hop) CutOff() {
+	h.Set(Conditions{Refuse: true})
+	h.Reset()
+}
+
+// Stall passes nothing on and closes nothing, as an unplugged cable does, until Heal.
+func (h *Hop) Stall() { h.Set(Conditions{Lost: [2]bool{true, true}}) }
+
 // Cut cuts the next connection after so many bytes of that way, with RST or with FIN towards both
 // sides. Later ones are not cut, and a refused one is not the next. Another Cut before that
 // replaces this one; with a negative number there is none.
 func (h *Hop) Cut(way Way, after int, reset bool) {
 	h.announce(newConnection(Cut{Way: way, After: after, Reset: reset}))
-}
-
-func (h *Hop) change(how func(*Conditions)) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	how(&h.now)
-	close(h.changed)
-	h.changed = make(chan struct{})
 }
 
 // conditions returns the present conditions, and a channel that is closed when they change.

@@ -14,17 +14,6 @@ import (
 
 const patience = 10 * time.Second
 
-// hopTo returns a hop that ends with the test.
-func hopTo(t *testing.T, target string) *proxy.Hop {
-	t.Helper()
-	hop, err := proxy.NewHop(target)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { hop.Close() })
-	return hop
-}
-
 // server accepts connections for the test to speak on.
 type server struct{ net.Listener }
 
@@ -69,7 +58,7 @@ func isReset(c net.Conn) bool {
 func TestHopPassesEverythingOn(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
-	hop := hopTo(t, s.Addr().String())
+	hop := proxy.ForTest(t, s.Addr().String())
 	client, server := s.connect(t, hop)
 	much := bytes.Repeat([]byte("0123456789abcdef"), 1<<18)
 	go func() {
@@ -89,7 +78,7 @@ func TestHopPassesEverythingOn(t *testing.T) {
 func TestResetReachesBothSidesInAllConditions(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
-	hop := hopTo(t, s.Addr().String())
+	hop := proxy.ForTest(t, s.Addr().String())
 	for _, w := range []proxy.Conditions{{}, {Lost: [2]bool{true, true}, HalfOpen: true, Latency: time.Hour}} {
 		hop.Heal()
 		client, server := s.connect(t, hop)
@@ -106,7 +95,7 @@ func TestResetReachesBothSidesInAllConditions(t *testing.T) {
 
 func TestHopCutsOnlyTheNextConnection(t *testing.T) {
 	t.Parallel()
-	hop := hopTo(t, echo(t))
+	hop := proxy.ForTest(t, echo(t))
 	before := dial(t, hop.Addr())
 	if err := talk(before); err != nil {
 		t.Fatal(err)

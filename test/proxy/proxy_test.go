@@ -70,12 +70,12 @@ func dial(t *testing.T, addr string) net.Conn {
 
 func TestLineIsCutOrStallsUntilItIsHealed(t *testing.T) {
 	t.Parallel()
-	line := proxy.NewLine(t, echo(t))
+	line := proxy.ForTest(t, echo(t))
 	c := dial(t, line.Addr())
 	if err := talk(c); err != nil {
 		t.Fatal(err)
 	}
-	line.Cut()
+	line.CutOff()
 	var timeout net.Error
 	if err := talk(c); err == nil || errors.As(err, &timeout) && timeout.Timeout() {
 		t.Errorf("over a line that is cut: %v", err)

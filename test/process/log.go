@@ -1,7 +1,9 @@
 package process
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -53,10 +55,19 @@ func (l *Log) now() (text string, more <-chan struct{}, closed bool) {
 	return l.text.String(), l.more, l.closed
 }
 
-// Await waits for a line with that message, and returns the fields of the first one. It fails the
-// test if the log ends without it.
+// Await is Find in a test, which it fails if there is no such line.
 func (l *Log) Await(t testing.TB, message string) map[string]any {
 	t.Helper()
+	fields, err := l.Find(t.Context(), message)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fields
+}
+
+// Find waits for a line of JSON with that message, and returns the fields of the first one. It is an
+// error if the log, or ctx, ends without it.
+func (l *Log) Find(ctx context.Context, message string) (map[string]any, error) {
 	for seen := 0; ; {
 		text, more, closed := l.now()
 		for line := range strings.Lines(text[seen:]) {
@@ -66,16 +77,16 @@ func (l *Log) Await(t testing.TB, message string) map[string]any {
 			seen += len(line)
 			var fields map[string]any
 			if json.Unmarshal([]byte(line), &fields) == nil && (fields["message"] == message || fields["msg"] == message) {
-				return fields
+				return fields, nil
 			}
 		}
 		if closed {
-			t.Fatalf("the log ends without %q:\n%s", message, text)
+			return nil, fmt.Errorf("the log ends without %q:\n%s", message, text)
 		}
 		select {
 		case <-more:
-		case <-t.Context().Done():
-			t.Fatalf("the log is without %q:\n%s", message, text)
+		case <-ctx.Done():
+			return nil, fmt.Errorf("the log is without %q:\n%s", message, text)
 		}
 	}
 }

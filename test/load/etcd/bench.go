@@ -65,7 +65,7 @@ func (b *bench) run(ctx context.Context) (all []Contest, err error) {
 	}
 	defer b.regent.stop()
 	if all, err = b.runAll(ctx); err != nil {
-		err = fmt.Errorf("%w\netcd: %s\nregent: %s", err, b.etcd.log(), b.regent.log())
+		err = fmt.Errorf("%w\netcd: %s\nregent: %s", err, b.etcd.log, b.regent.log)
 	}
 	return all, err
 }

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,8 +10,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
+
+	"regent/test/process"
 )
 
 // server is a process that serves.
@@ -22,10 +21,8 @@ type server struct {
 
 	cmd   *exec.Cmd
 	stdin io.Closer
+	log   *process.Log
 	gone  chan struct{} // closed once the process has ended
-
-	mu   sync.Mutex // guards tail
-	tail []string   // the last lines of its log
 }
 
 // serving is the message with which a server logs that it serves, as JSON with its address.
@@ -34,30 +31,27 @@ const serving = "serving"
 // serve starts the command and waits until it logs serving on its standard error. Its standard
 // input stays open until stop. Name is for errors; env is added to the environment.
 func serve(ctx context.Context, name string, cmd *exec.Cmd, env ...string) (*server, error) {
-	cmd.Env = append(environ(), env...)
-	stdin, err := cmd.StdinPipe()
+	s := &server{cmd: cmd, log: process.NewLog(), gone: make(chan struct{})}
+	cmd.Env, cmd.Stderr = append(environ(), env...), s.log
+	var err error
+	if s.stdin, err = cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	if err := process.Begin(cmd); err != nil {
+		return nil, err
+	}
+	go func() {
+		cmd.Wait()
+		s.log.Close()
+		close(s.gone)
+	}()
+	fields, err := s.log.Find(ctx, serving)
 	if err != nil {
-		return nil, err
-	}
-	stderr, err := cmd.StderrPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	s := &server{cmd: cmd, stdin: stdin, gone: make(chan struct{})}
-	address := make(chan string, 1)
-	go s.listen(stderr, address)
-	select {
-	case s.address = <-address:
-		return s, nil
-	case <-s.gone:
-		return nil, fmt.Errorf("%s has ended: %s", name, s.log())
-	case <-ctx.Done():
 		s.stop()
-		return nil, fmt.Errorf("%s: %w: %s", name, ctx.Err(), s.log())
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
+	s.address = fields["address"].(string)
+	return s, nil
 }
 
 // environ is this process's environment without what would change how a server behaves.
@@ -68,28 +62,6 @@ func environ() []string {
 			slices.ContainsFunc([]string{"REGENT_", "ETCD_", "OTEL_"}, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) ||
 			slices.Contains([]string{"PORT", "GOMAXPROCS", "GOGC", "GOMEMLIMIT", "GODEBUG", "XDG_STATE_HOME"}, name)
 	})
-}
-
-// listen keeps the end of the server's log and finds its address there.
-func (s *server) listen(from io.Reader, address chan<- string) {
-	defer close(s.gone)
-	for lines := bufio.NewScanner(from); lines.Scan(); {
-		s.mu.Lock()
-		s.tail = append(s.tail[max(0, len(s.tail)-9):], lines.Text())
-		s.mu.Unlock()
-		var line struct{ Message, Msg, Address string }
-		if json.Unmarshal(lines.Bytes(), &line) == nil && line.Message+line.Msg == serving {
-			address <- line.Address
-		}
-	}
-	s.cmd.Wait()
-}
-
-// log returns the last lines of the server's log.
-func (s *server) log() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return strings.Join(s.tail, "\n")
 }
 
 // stop kills the process and returns when it has ended.

@@ -65,8 +65,8 @@ func (l *Log) Await(t testing.TB, message string) map[string]any {
 	return fields
 }
 
-// Find waits for a line of JSON with that message, and returns the fields of the first one. It is an
-// error if the log, or ctx, ends without it.
+// Find waits for a line of JSON with that message, and returns the fields of the first one. It is
+// an error if the log, or ctx, ends without it.
 func (l *Log) Find(ctx context.Context, message string) (map[string]any, error) {
 	for seen := 0; ; {
 		text, more, closed := l.now()

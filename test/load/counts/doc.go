@@ -29,5 +29,4 @@
 //	Turns        what an hour of renewals costs that reach several instances in turn
 //	Ballots      what a change of leader by a ballot costs over several instances
 //	Readers      what readers from the cache cost for an hour, on a simulated clock
-//	Together     what a renewal costs while other leaders at the same instance renew too
 package main

@@ -53,8 +53,7 @@ func run(ctx context.Context, args []string) (err error) {
 type Found struct {
 	Kind       emulators.Kind
 	Operations []Operation
-	Readers    Cost // an hour of readers of one election, at one instance
-	Crowds     []Crowd
+	Readers    Cost    // an hour of readers of one election, at one instance
 	Turns      []Turns // an hour of a leader
 	Ballots    []Takeover
 }
@@ -73,7 +72,6 @@ func Measure(ctx context.Context, kind emulators.Kind, host string) (Found, erro
 		{"readers", func(p Place) (err error) { found.Readers, err = Readers(ctx, p, readers, time.Hour); return err }},
 		{"renewals in turn", func(p Place) (err error) { found.Turns, err = InTurn(ctx, p, beatsAnHour, fleets()...); return err }},
 		{"ballots", func(p Place) (err error) { found.Ballots, err = Ballots(ctx, p, ballotSizes()...); return err }},
-		{"renewals together", func(p Place) (err error) { found.Crowds, err = Together(ctx, p, crowds...); return err }},
 	} {
 		begin := time.Now()
 		p, err := NewPlace(ctx, kind, host)

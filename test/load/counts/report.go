@@ -3,7 +3,6 @@ package main
 import (
 	_ "embed"
 	"fmt"
-	"strconv"
 	"strings"
 	"text/template"
 	"time"
@@ -55,7 +54,6 @@ func (r report) data() map[string]any {
 		"HandOverRead":    handOver(r.f).Read,
 		"HandOverWritten": handOver(r.f).Written,
 		"Ballots":         BallotsTable(r.f.Kind, r.f.Ballots) + "\n" + BallotsTable(r.s.Kind, r.s.Ballots),
-		"Together":        r.together(),
 	}
 }
 
@@ -92,23 +90,5 @@ func (r report) hours() string {
 	each("at most: an election with waiting candidates at another instance than the one that renews it", refusedName, attemptsAnHour)
 	each("an instance, whatever it serves: reading the outbox", lookName, looksAnHour)
 	each("an instance that follows a journal where nothing is appended, while it hears the others", headName, followsAnHour)
-	return t.String()
-}
-
-// together is what a renewal costs beside others at the same instance.
-func (r report) together() string {
-	heads := []string{""}
-	for _, n := range crowds {
-		heads = append(heads, count(n))
-	}
-	t := newTable(heads...)
-	for _, f := range []Found{r.f, r.s} {
-		store, _ := words(f.Kind)
-		row := []string{"RPCs of " + store}
-		for _, c := range f.Crowds {
-			row = append(row, strconv.FormatFloat(c.PerRenewal(), 'f', 2, 64))
-		}
-		t.add(row...)
-	}
 	return t.String()
 }

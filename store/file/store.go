@@ -123,15 +123,16 @@ func (s *Store) Close() error {
 
 // Update implements service.Store.
 func (s *Store) Update(ctx context.Context, e leadership.Election, _ rule.Expect, decide func(rule.Snapshot) (rule.Change, error)) (rule.Snapshot, error) {
-	var after rule.Snapshot
+	var after entry
+	var at time.Time
 	err := s.writer.do(ctx, func(b *batch) (err error) {
-		after, err = b.update(e, decide)
+		after, at, err = b.update(e, decide)
 		return err
 	})
 	if err != nil {
 		return rule.Snapshot{}, err
 	}
-	return after, nil
+	return after.snapshot(e, at)
 }
 
 // Renew implements service.Store.

@@ -137,8 +137,8 @@ func (s *Store) Update(ctx context.Context, e leadership.Election, _ rule.Expect
 
 // Renew implements service.Store.
 func (s *Store) Renew(ctx context.Context, leases []rule.Renewal) []rule.Renewed {
-	// The writer may still be at work when the caller has given up, so its answers are only taken if
-	// it has finished.
+	// The writer may still be at work when the caller has given up, so its answers are only taken
+	// if it has finished.
 	renewed := make([]rule.Renewed, len(leases))
 	err := s.writer.do(ctx, func(b *batch) error {
 		for i := range leases {

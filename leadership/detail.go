@@ -65,9 +65,11 @@ type ShownBid struct {
 }
 
 // ReadDetail returns what the event's detail says, as far as this program knows its members.
-func (e Event) ReadDetail() (d Detail) {
-	if e.Detail != "" {
-		_ = json.Unmarshal([]byte(e.Detail), &d) // what cannot be read says nothing
+func (e Event) ReadDetail() Detail {
+	if e.Detail == "" {
+		return Detail{}
 	}
+	var d Detail
+	_ = json.Unmarshal([]byte(e.Detail), &d) // what cannot be read says nothing
 	return d
 }

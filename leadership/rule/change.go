@@ -38,10 +38,10 @@ type Change struct {
 }
 
 // Empty reports whether there is nothing to write.
-func (c Change) Empty() bool { return len(c.Events) == 0 && !c.Heartbeat && !c.Quiet }
+func (c *Change) Empty() bool { return len(c.Events) == 0 && !c.Heartbeat && !c.Quiet }
 
 // Committed is the record once the change was committed at the given instant.
-func (c Change) Committed(at time.Time) Record {
+func (c *Change) Committed(at time.Time) Record {
 	r := c.Record
 	if c.Heartbeat {
 		r.HeartbeatAt = StartOf(at, c.Before, r.LeaseDuration)
@@ -68,8 +68,8 @@ func (c *Change) Prolongs(was *Record) time.Time {
 // decide is returned as it is. A change that is none of those that Change lists is an error too:
 // the store writes nothing then. kept is what the store keeps of s.Record, if that is at hand, and
 // otherwise zero: most grants change nothing of it, and need not encode it again.
-func (c Codec) Decide(s Snapshot, kept Carried, decide func(Snapshot) (Change, error)) (Change, Carried, error) {
-	ch, err := decide(s)
+func (c Codec) Decide(s Snapshot, kept Carried, decide func(Snapshot) (Change, error)) (ch Change, carried Carried, err error) {
+	ch, err = decide(s)
 	if err != nil || ch.Empty() {
 		return Change{}, Carried{}, err
 	}
@@ -80,8 +80,7 @@ func (c Codec) Decide(s Snapshot, kept Carried, decide func(Snapshot) (Change, e
 		r.Needs = kept.Needs
 		return ch, kept, nil
 	}
-	carried, err := c.Encode(&ch.Record)
-	if err != nil {
+	if carried, err = c.Encode(&ch.Record); err != nil {
 		return Change{}, Carried{}, err
 	}
 	return ch, carried, nil

@@ -95,8 +95,8 @@ func (s *Service) acquire(ctx context.Context, r leadership.AcquireRequest, whol
 		}
 	}
 	granted := false
-	decide := func(snap rule.Snapshot) (rule.Change, error) {
-		ch, err := rule.Acquire(snap, cmd)
+	decide := func(snap rule.Snapshot) (ch rule.Change, err error) {
+		ch, err = rule.Acquire(snap, cmd)
 		granted = ch.Before.IsZero()
 		return ch, err
 	}
@@ -279,53 +279,54 @@ func (s *Service) lease(ctx context.Context, e leadership.Election, x rule.Expec
 // does what another change does for a lease that had ended when it was committed, as an approval
 // does; the rest of that change stands.
 func (s *Service) update(ctx context.Context, e leadership.Election, x rule.Expect, decide func(rule.Snapshot) (rule.Change, error)) (rule.Snapshot, error) {
-	var prolonged time.Time
-	snap, before, err := s.commit(ctx, e, x, func(snap rule.Snapshot) (rule.Change, error) {
-		ch, err := decide(snap)
-		prolonged = ch.Prolongs(&snap.Record)
-		return ch, err
-	})
+	snap, made, err := s.commit(ctx, e, x, decide)
 	switch {
 	case err != nil:
 		return rule.Snapshot{}, err
-	case !inTime(snap.Now, prolonged):
-		return s.lapse(ctx, snap, prolonged)
+	case !inTime(snap.Now, made.prolonged):
+		return s.lapse(ctx, snap, made.prolonged)
 	}
-	return snap, s.settle(ctx, &snap, before)
+	return snap, s.settle(ctx, &snap, made.before)
 }
 
-// commit runs a rule in the store's transaction and tells the publishers. before is Change.Before.
-func (s *Service) commit(ctx context.Context, e leadership.Election, x rule.Expect, decide func(rule.Snapshot) (rule.Change, error)) (snap rule.Snapshot, before time.Time, err error) {
-	var events []leadership.Event
+// made is what a change comes to.
+type made struct {
+	before    time.Time // Change.Before
+	prolonged time.Time // Change.Prolongs
+	events    []leadership.Event
+}
+
+// commit runs a rule in the store's transaction and tells the publishers.
+func (s *Service) commit(ctx context.Context, e leadership.Election, x rule.Expect, decide func(rule.Snapshot) (rule.Change, error)) (snap rule.Snapshot, m made, err error) {
 	requestID, actor := leadership.RequestID(ctx), leadership.Actor(ctx)
-	snap, err = s.store.Update(ctx, e, x, func(snap rule.Snapshot) (rule.Change, error) {
-		before, events = time.Time{}, nil // the store may run this again
+	snap, err = s.store.Update(ctx, e, x, func(snap rule.Snapshot) (ch rule.Change, err error) {
+		m = made{} // the store may run this again
 		if err := ctx.Err(); err != nil {
 			return rule.Change{}, fmt.Errorf("%w: caller cancelled: %w", leadership.StoreUnavailable, err)
 		}
-		ch, err := decide(snap)
-		before, events = ch.Before, ch.Events
-		for i := range events {
-			events[i].Actor = cmp.Or(actor, events[i].Actor)
-			events[i].RequestID = requestID
+		ch, err = decide(snap)
+		m = made{ch.Before, ch.Prolongs(&snap.Record), ch.Events}
+		for i := range m.events {
+			m.events[i].Actor = cmp.Or(actor, m.events[i].Actor)
+			m.events[i].RequestID = requestID
 		}
 		return ch, err
 	})
 	if err != nil {
-		return rule.Snapshot{}, time.Time{}, err
+		return rule.Snapshot{}, made{}, err
 	}
-	s.publish(snap, events)
-	return snap, before, nil
+	s.publish(snap.Now, m.events)
+	return snap, m, nil
 }
 
-// publish tells what was committed at snap.Now.
-func (s *Service) publish(snap rule.Snapshot, events []leadership.Event) {
+// publish tells what was committed at the instant.
+func (s *Service) publish(at time.Time, events []leadership.Event) {
 	if len(events) == 0 || len(s.publishers) == 0 {
 		return
 	}
 	told := slices.Clone(events) // the others are the store's
 	for i := range told {
-		told[i].At = snap.Now
+		told[i].At = at
 	}
 	for _, p := range s.publishers {
 		p.Publish(told...)

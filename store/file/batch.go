@@ -90,52 +90,56 @@ func (b *batch) own(e leadership.Election) *entry {
 	return n
 }
 
-// decideIn runs a caller's decision. If it panics there is no change, and the panic is kept for
-// that caller alone.
-func decideIn[S, C any](b *batch, present S, decide func(S) (C, error)) (ch C, err error) {
-	defer func() { b.panicked = recover() }()
-	return decide(present)
+// decide runs a caller's decision. If it panics there is no change.
+func (b *batch) decide(present rule.Snapshot, kept rule.Carried, decide func(rule.Snapshot) (rule.Change, error)) (rule.Change, rule.Carried, error) {
+	defer b.catch()
+	return b.codec.Decide(present, kept, decide)
 }
 
-// update decides on an election, and adds the change to the batch. If it returns an error it has
-// added nothing.
-func (b *batch) update(e leadership.Election, decide func(rule.Snapshot) (rule.Change, error)) (rule.Snapshot, error) {
-	present := b.present(e)
-	snap, err := present.snapshot(e, b.now)
-	if err != nil {
-		return snap, err
-	}
+// catch keeps a panic of a decision for its caller alone.
+func (b *batch) catch() { b.panicked = recover() }
+
+// update decides on an election, and adds the change to the batch. It returns the election as it
+// then is, and the instant of that. If it returns an error it has added nothing.
+func (b *batch) update(e leadership.Election, decide func(rule.Snapshot) (rule.Change, error)) (is entry, at time.Time, err error) {
 	var kept rule.Carried
-	if present != nil {
-		kept = present.carried
+	if present := b.present(e); present != nil {
+		is, kept = *present, present.carried
 	}
-	ch, carried, err := b.codec.Decide(snap, kept, func(s rule.Snapshot) (rule.Change, error) { return decideIn(b, s, decide) })
+	at = b.now
+	snap, err := is.snapshot(e, at)
+	if err != nil {
+		return is, at, err
+	}
+	ch, carried, err := b.decide(snap, kept, decide)
 	if err != nil || ch.Empty() {
-		return snap, err
+		return is, at, err
 	}
 	for i := range ch.Events {
 		if err := writable(&ch.Events[i]); err != nil {
-			return snap, err
+			return is, at, err
 		}
 	}
-	before := snap.Record
 	if !ch.Before.IsZero() {
-		snap.Now = b.beat(e)
+		at = b.beat(e)
 	}
-	snap.Record = same(ch.Committed(snap.Now))
-	before.HeartbeatAt = snap.Record.HeartbeatAt
-	if snap.Record == before && len(ch.Events) == 0 { // a heartbeat changes nothing else
-		b.heartbeat(e, before.HeartbeatAt)
-		return snap, nil
-	}
+	after := ch.Committed(at)
+	same(&after)
 	n := b.own(e)
-	n.set(snap.Record, carried)
+	if len(ch.Events) == 0 {
+		snap.Record.HeartbeatAt = after.HeartbeatAt
+		if snap.Record == after { // a heartbeat changes nothing else
+			b.heartbeat(e, after.HeartbeatAt)
+			return *n, at, nil
+		}
+	}
+	n.set(after, carried)
 	b.frame = appendRecord(b.frame, &n.record, carried)
 	for i := range ch.Events {
 		b.event(n, ch.Events[i])
 	}
 	b.prune(n)
-	return snap, nil
+	return *n, at, nil
 }
 
 // beat is the instant of a heartbeat that renews. All changes of a batch have one instant; but two
@@ -218,7 +222,8 @@ func (b *batch) replace(r rule.Record) {
 			r.Standing = n.record.Standing
 		}
 	}
-	n.set(same(r), carried)
+	same(&r)
+	n.set(r, carried)
 	n.refused = refused
 	n.verify(b.now)
 	b.frame = appendRecord(b.frame, &n.record, carried)

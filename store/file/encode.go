@@ -232,9 +232,8 @@ func (d *decoder) instant() time.Time {
 
 // same gives every instant of a record the form in which it is read again, because records are
 // compared with ==.
-func same(r rule.Record) rule.Record {
+func same(r *rule.Record) {
 	for _, t := range [...]*time.Time{&r.AcquiredAt, &r.HeartbeatAt, &r.EndsBy, &r.EndedAt} {
 		*t = t.Round(0).UTC()
 	}
-	return r
 }

@@ -255,7 +255,7 @@ func Fill(path string, elections, events int, random func() uint64) error {
 		w.batch.begin(w.moments.clock.now())
 		for end := min(events, n+inOneCommit); n < end; n++ {
 			e := leadership.Election(fmt.Sprintf("reports.daily-%05d", n%elections))
-			_, err := w.batch.update(e, func(s rule.Snapshot) (rule.Change, error) {
+			_, _, err := w.batch.update(e, func(s rule.Snapshot) (rule.Change, error) {
 				hash := leadership.KeyHash{1, byte(n)}
 				candidate := leadership.CandidateID(fmt.Sprintf("agent-%d", n%elections%7))
 				ch, err := rule.Acquire(s, rule.AcquireCommand{CandidateID: candidate, KeyHash: hash, LeaseDuration: time.Minute})

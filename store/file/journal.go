@@ -83,7 +83,10 @@ func (t *table) log(id rule.LogID) *logEntry {
 // nothing.
 func (b *batch) amend(id rule.LogID, decide func(rule.Log) (rule.LogChange, error)) (rule.Log, error) {
 	head := b.log(id).head
-	ch, err := decideIn(b, head, decide)
+	ch, err := func() (rule.LogChange, error) {
+		defer b.catch()
+		return decide(head)
+	}()
 	if err != nil {
 		return rule.Log{}, err
 	}

@@ -123,22 +123,22 @@ func (s *Store) Close() error {
 
 // Update implements service.Store.
 func (s *Store) Update(ctx context.Context, e leadership.Election, _ rule.Expect, decide func(rule.Snapshot) (rule.Change, error)) (rule.Snapshot, error) {
-	var after rule.Snapshot
+	var after entry
+	var at time.Time
 	err := s.writer.do(ctx, func(b *batch) (err error) {
-		after, err = b.update(e, decide)
+		after, at, err = b.update(e, decide)
 		return err
 	})
 	if err != nil {
 		return rule.Snapshot{}, err
 	}
-	return after, nil
+	return after.snapshot(e, at)
 }
 
 // Renew implements service.Store.
 func (s *Store) Renew(ctx context.Context, leases []rule.Renewal) []rule.Renewed {
-	// The writer may still be at work when the caller has given up, so it works on a copy, and its
-	// answers are only taken if it has finished.
-	leases = slices.Clone(leases)
+	// The writer may still be at work when the caller has given up, so its answers are only taken
+	// if it has finished.
 	renewed := make([]rule.Renewed, len(leases))
 	err := s.writer.do(ctx, func(b *batch) error {
 		for i := range leases {
@@ -154,7 +154,7 @@ func (s *Store) Renew(ctx context.Context, leases []rule.Renewal) []rule.Renewed
 
 // MarkAnnounced implements service.Store.
 func (s *Store) MarkAnnounced(ctx context.Context, ids []leadership.EventID) error {
-	ids = slices.Clone(ids) // for the same reason
+	ids = slices.Clone(ids) // the writer may still be at work when the caller has given up
 	return s.writer.do(ctx, func(b *batch) error {
 		for _, id := range ids {
 			b.announce(id)

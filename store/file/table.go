@@ -81,16 +81,17 @@ func newTable() *table {
 }
 
 // snapshot is the election at the given instant; n is nil if it was never seen.
-func (n *entry) snapshot(e leadership.Election, now time.Time) (rule.Snapshot, error) {
-	snap := rule.Snapshot{Record: rule.Record{Election: e}, Now: now}
+func (n *entry) snapshot(e leadership.Election, now time.Time) (snap rule.Snapshot, err error) {
+	snap.Record.Election, snap.Now = e, now
 	switch {
-	case n == nil:
-		return snap, nil
+	case n == nil || n.kept == nil:
 	case n.refused != nil:
-		return snap, n.refused
+		err = n.refused
+	default:
+		snap.Record = n.record
+		snap.Record.HeartbeatAt = n.heartbeat
 	}
-	snap.Record = n.current()
-	return snap, nil
+	return snap, err
 }
 
 // decode reads policy and standing of a record that was read at the instant, and verifies it. What

@@ -149,8 +149,8 @@ func (m *encoded) message(e *leadership.Event) message {
 
 func streamID(r leadership.Revision) string { return strconv.FormatInt(int64(r), 10) }
 
-// allEvents streams the events of many elections, all unless some are selected: those after a cursor or, without one, the present
-// elections and then their events.
+// allEvents streams the events of many elections, all unless some are selected: those after a
+// cursor or, without one, the present elections and then their events.
 func (a *api) allEvents(w http.ResponseWriter, r *http.Request) error {
 	which, after, err := feedCursor(r)
 	if err != nil {

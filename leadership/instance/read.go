@@ -134,8 +134,8 @@ func (i *Instance) found(ctx context.Context, r leadership.ReadRequest) (leaders
 }
 
 // Feed returns a feed of the events of many elections, to be closed by its owner; see package hub.
-// InvalidArgument is for a selection that no name is in, and for a cursor that this store has not come
-// to.
+// InvalidArgument is for a selection that no name is in, and for a cursor that this store has not
+// come to.
 func (i *Instance) Feed(ctx context.Context, which leadership.Selection, after hub.Cursor) (*hub.Feed, error) {
 	if err := which.Validate(); err != nil {
 		return nil, err

@@ -220,7 +220,7 @@ func (s *standing) lately(now time.Time) (n int) {
 // count: its election does, if none of its seats is granted.
 func (s *standing) paused(now time.Time) (since time.Time, ok bool) {
 	switch {
-	case s.above != nil:
+	case s.above != nil, s.election == leadership.HaltsElection:
 		return time.Time{}, false
 	case !s.barred.IsZero() && !s.orders.paused(now):
 		return s.barred, s.state != deleted

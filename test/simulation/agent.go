@@ -292,7 +292,11 @@ func (a *agent) campaignLater() { a.after(a.pace(), a.campaign) }
 
 // pace is the pause before the next try; it doubles after each failure.
 func (a *agent) pace() time.Duration {
-	d := min(100*time.Millisecond<<min(a.failed, 10), 10*time.Second)
+	most := 10 * time.Second
+	if a.seated { // it asks for as long as all seats are led
+		most = max(most, a.s.plan.lease/4)
+	}
+	d := min(100*time.Millisecond<<min(a.failed, 10), most)
 	a.failed++
 	return d/2 + a.s.w.upTo(d/2)
 }

@@ -53,7 +53,7 @@ func (s *simulation) seat() {
 		s.agents = append(s.agents, a)
 		s.w.after(s.w.upTo(10*time.Second), a.begin)
 	}
-	s.repeatedly(4*s.plan.lease, func() bool { return s.plan.faults.seats }, s.usher)
+	s.repeatedly(2*s.plan.lease, func() bool { return s.plan.faults.seats }, s.usher)
 	for _, e := range s.seated()[1:] {
 		s.repeatedly(5*s.plan.lease, func() bool { return !s.closed }, func() { s.observe(e, true) })
 	}

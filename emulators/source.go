@@ -62,7 +62,6 @@ func (s Source) validate() error {
 	return fmt.Errorf("REGENT_EMULATORS is %q: choose env, gcloud or docker, or leave it empty for the first that works", string(s))
 }
 
-// advice says what to install for a kind.
 func (k Kind) advice() string {
 	return fmt.Sprintf("Install the Google Cloud SDK with its component %s (gcloud components install %[1]s)%s, or a Docker engine, or set %s to the host:port of a running one",
 		k.component(), map[bool]string{true: " and Java 21"}[k.needsJava()], k.Variable())

@@ -101,7 +101,6 @@ func New(c Config) http.Handler {
 
 type handlers map[wire.Verb]handler
 
-// handlers returns the handlers of all files.
 func (a *api) handlers() handlers {
 	all := handlers{}
 	for _, some := range []handlers{a.leaseHandlers(), a.batchHandlers(), a.readHandlers(), a.commandHandlers(), a.memberHandlers(), a.successionHandlers(), a.statementHandlers(), a.healthHandlers()} {

@@ -80,7 +80,6 @@ func newBatch[W, T any](entries wire.Entries[W], read func(W) (T, error)) *batch
 	return b
 }
 
-// result returns the result of an entry.
 func (b *batch[T]) result(i int) *leadership.Result {
 	if b.results == nil {
 		b.results = make([]leadership.Result, b.size)

@@ -17,7 +17,6 @@ type Door struct {
 	Refuse func(w http.ResponseWriter, err error)
 }
 
-// door returns the http.Handler of a door.
 func (a *api) door(d Door) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		started := time.Now()

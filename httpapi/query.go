@@ -45,7 +45,6 @@ func known(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// wrong returns the error of a parameter.
 func wrong(parameter, format string, args ...any) error {
 	return &leadership.Error{Code: leadership.InvalidArgument, Field: parameter, Detail: fmt.Sprintf(format, args...)}
 }

@@ -120,7 +120,6 @@ func (a *api) list(w http.ResponseWriter, r *http.Request) error {
 	return ok(w, wire.NewPage(page), err)
 }
 
-// history reads a part of an election's history.
 func (a *api) history(w http.ResponseWriter, r *http.Request) error {
 	values, err := query(r, "after", "limit")
 	if err != nil {

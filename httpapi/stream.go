@@ -14,7 +14,6 @@ import (
 	"regent/leadership/wire"
 )
 
-// message is one event of a stream.
 type message struct {
 	id   string // where to resume once this was read; "" leaves that as it was
 	name string // "" for an event of an election
@@ -22,7 +21,6 @@ type message struct {
 	text []byte // the message as it is sent; nil: encode makes it
 }
 
-// encode returns the message as it is sent.
 func (m message) encode() ([]byte, error) {
 	if m.text != nil {
 		return m.text, nil
@@ -114,7 +112,6 @@ func (a *api) stream(w http.ResponseWriter, r *http.Request, from source, first 
 	}
 }
 
-// streamWriter writes the messages of a stream.
 type streamWriter struct {
 	ctx        context.Context // of the request
 	shared     bool            // HTTP/2: the stream is one of several on its connection

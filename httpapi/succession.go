@@ -118,7 +118,6 @@ func write[B, Q, R any](a *api, most largest, read func(B, leadership.Election) 
 	}
 }
 
-// journal reads a page of a journal.
 func (a *api) journal(w http.ResponseWriter, r *http.Request) error {
 	values, err := query(r, "after", "generation", "limit", "member", "applied")
 	if err != nil {

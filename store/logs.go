@@ -170,7 +170,6 @@ func samePart(ctx context.Context, from, to Store, id rule.LogID, after leadersh
 	return err
 }
 
-// sameLog compares a log with its copy.
 func sameLog(ctx context.Context, from, to Store, c rule.LogCopy) error {
 	head, err := to.Look(ctx, c.ID)
 	snapshot, err2 := to.Snapshot(ctx, c.ID)

@@ -120,7 +120,6 @@ func (d *dev) prepare(ctx context.Context) error {
 	return nil
 }
 
-// createTopic creates a topic, unless it exists.
 func (d *dev) createTopic(ctx context.Context, topic string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPut, "http://"+d.emulators.Host(emulators.KindPubSub)+"/v1/"+topic, strings.NewReader("{}"))
 	if err != nil {

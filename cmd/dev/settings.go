@@ -99,7 +99,6 @@ func (s settings) spec() string {
 	return "firestore:" + s.project
 }
 
-// topics are those of events and of members.
 func (s settings) topics() (events, members string) {
 	return "projects/" + s.project + "/topics/regent", "projects/" + s.project + "/topics/regent-members"
 }
@@ -151,5 +150,4 @@ func answers(kind emulators.Kind) error {
 	return conn.Close()
 }
 
-// kinds are the emulators that are needed.
 func (s settings) kinds() []emulators.Kind { return []emulators.Kind{s.store, emulators.KindPubSub} }

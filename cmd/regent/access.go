@@ -303,7 +303,6 @@ func (a *access) audit(ctx context.Context, r authz.Record) {
 	a.log.LogAttrs(ctx, slog.LevelInfo, "audit", attrs...)
 }
 
-// refused logs a caller that could not be authenticated.
 func (a *access) refused(r *http.Request, err error) {
 	code := wire.Internal
 	errors.As(err, &code)

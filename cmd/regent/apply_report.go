@@ -48,7 +48,6 @@ type applyReport struct{ *tally }
 
 func newApplyReport(c *cli) applyReport { return applyReport{newTally(c)} }
 
-// plan prints steps that are not done.
 func (r *applyReport) plan(steps []apply.Step) {
 	for _, s := range steps {
 		r.print(s, stepPlanned, 0)

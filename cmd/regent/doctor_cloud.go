@@ -27,7 +27,6 @@ func (s doctorSettings) countsApart() bool {
 	return s.events != noEvents && s.members == noMembers && !serviceSettings{store: s.store}.local()
 }
 
-// validate returns an error if a setting is invalid.
 func (s doctorSettings) validate() error {
 	topics := serviceSettings{events: s.events, members: s.members}
 	if err := cmp.Or(topics.resolveMembers(), checkEndpoint(s.endpoint, s.events), s.peers.check()); err != nil {

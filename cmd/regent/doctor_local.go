@@ -74,7 +74,6 @@ func (s doctorSettings) withoutCloud(env map[string]string) bool {
 	return false
 }
 
-// addDifferences adds the differences that concern the setting.
 func (x *doctorReport) addDifferences(s doctorSettings, env map[string]string) {
 	for _, d := range differences {
 		applies := s.emulator(d.part, env) != ""

@@ -232,7 +232,6 @@ func (d *drill) plan(ctx context.Context) error {
 	return d.printTable(rows)
 }
 
-// evict ends the term and waits for the successor.
 func (d *drill) evict(ctx context.Context, l leadership.Lease) error {
 	r := d.order
 	r.Election, r.Token = l.Election, l.Token

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -9,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"regent/leadership"
+	"regent/leadership/client"
 )
 
 // keyFlags are the ways to name a key. The flag's value is parsed later, by hand, because the flag
@@ -74,14 +77,61 @@ func nameOfFile(path string) string {
 
 // readFile reads a file, or standard input for -, up to a byte more than the limit.
 func (c *cli) readFile(path string, limit int64) ([]byte, error) {
-	in := c.in
-	if path != "-" {
-		f, err := os.Open(path)
-		if err != nil {
-			return nil, usageError{err}
-		}
-		defer f.Close()
-		in = f
+	if path == "-" {
+		return io.ReadAll(io.LimitReader(c.in, limit+1))
 	}
-	return io.ReadAll(io.LimitReader(in, limit+1))
+	b, err := readFile(path, limit)
+	if err != nil {
+		err = usageError{err}
+	}
+	return b, err
+}
+
+func readFile(path string, limit int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, limit+1))
+}
+
+// bearerFlags select the ID token that identifies the caller to the server.
+type bearerFlags struct {
+	audience string
+	file     string
+}
+
+func (c *cli) addBearer(cmd *cobra.Command) {
+	cmd.Flags().Var(&value[string]{&c.bearer.audience, "", "AUDIENCE", parseText}, "audience", "identify the caller by an ID token for this audience from Google Cloud's metadata server")
+	cmd.Flags().Var(&value[string]{&c.bearer.file, "", "FILE", parseText}, "id-token-file", "identify the caller by the ID token in this file, which is read for each request")
+	cmd.MarkFlagsMutuallyExclusive("audience", "id-token-file")
+	c.from(cmd, "audience", "id-token-file")
+}
+
+// credential returns the function for client.Config.Credential, or nil if no flag asks for one.
+func (f bearerFlags) credential() func(context.Context) (string, error) {
+	switch {
+	case f.file != "":
+		return f.read
+	case f.audience != "":
+		return client.MetadataCredential(f.audience)
+	}
+	return nil
+}
+
+// maxTokenFile is larger than any token a server accepts.
+const maxTokenFile = 16 << 10
+
+// read reads the file for each request, because ID tokens are replaced before they expire.
+func (f bearerFlags) read(context.Context) (string, error) {
+	text, err := readFile(f.file, maxTokenFile)
+	if err != nil {
+		return "", fmt.Errorf("--id-token-file: %w", err)
+	}
+	token := strings.TrimSpace(string(text))
+	if token == "" || strings.ContainsAny(token, " \t\r\n") {
+		return "", errors.New("--id-token-file: the file does not contain an ID token")
+	}
+	return token, nil
 }

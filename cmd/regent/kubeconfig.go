@@ -87,7 +87,6 @@ func parseNamespace(text string) (string, error) {
 	return text, nil
 }
 
-// credentialCommand prints the token of a client of Kubernetes.
 func (c *cli) credentialCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "credential (--audience AUDIENCE | --id-token-file FILE)",

@@ -18,7 +18,6 @@ import (
 	"regent/leadership/client"
 )
 
-// dataFlags name the data that a leader leaves behind.
 type dataFlags struct {
 	file string
 	uri  string
@@ -223,7 +222,6 @@ are added at its end: repeated, they are added twice.`,
 	return c.remote(cmd)
 }
 
-// readEntries reads JSON values, one after the other.
 func (c *cli) readEntries(file, kind string) ([]leadership.Entry, error) {
 	b, err := c.readData(file, 4*leadership.MaxAppendBytes)
 	if err != nil {
@@ -338,7 +336,6 @@ With --output json each line is a document: {"entry":…} or {"snapshot":…}.`,
 	return c.remote(cmd)
 }
 
-// follower says what is to be followed.
 type follower struct {
 	after  leadership.Index
 	member leadership.CandidateID

@@ -161,7 +161,6 @@ func plannedLine(p store.Passage) string {
 
 func ceilSeconds(d time.Duration) time.Duration { return (d + time.Second - 1).Truncate(time.Second) }
 
-// tellEmulator warns if the store is an emulator.
 func (c *cli) tellEmulator(spec string) {
 	variable := strings.ToUpper(kindOf(spec)) + emulatorSuffix
 	if host := c.env[variable]; host != "" {

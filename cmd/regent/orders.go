@@ -16,7 +16,6 @@ import (
 	"regent/leadership/wire"
 )
 
-// orderHelp describes the command of one order.
 type orderHelp struct {
 	kind        leadership.OrderKind
 	use         string // after the command's name and the election
@@ -431,7 +430,6 @@ func successionLines(l leadership.Lease) (lines []string) {
 	return lines
 }
 
-// orderSentence says a standing order in words.
 func orderSentence(o leadership.Override) string {
 	text := fmt.Sprintf("Candidate %s is banned", o.CandidateID)
 	if o.Principal != "" {

@@ -70,7 +70,6 @@ func (c *cli) newRunner(f runFlags, e leadership.Election, args []string) (*runn
 	return r, r.prepareReports()
 }
 
-// prepareReports makes what the flags ask to report.
 func (r *runner) prepareReports() error {
 	if r.reportFile == "" && !r.progressFromOutput {
 		return nil
@@ -472,7 +471,6 @@ func (r *runner) outcome(end leash.End, ending client.Ending) error {
 	return exitStatus{exitNotRenewed, fmt.Errorf("the lease of election %q could not be renewed in time, and the command was stopped", r.election)}
 }
 
-// detail is the server's sentence in an error.
 func detail(err error) string {
 	var refusal *leadership.Error
 	if errors.As(err, &refusal) {

@@ -359,7 +359,6 @@ func brokenError(ctx context.Context, leases service.Store) error {
 	return fmt.Errorf("the store has failed and has to be opened again: %w", cmp.Or(err, error(leadership.StoreUnavailable)))
 }
 
-// greet logs the address and the store.
 func (c *cli) greet(log *slog.Logger, at *endpoint, s serviceSettings) {
 	log.Info("serving", "address", at.Addr().String(), "scheme", at.scheme(), "store", s.store, "events", s.events, "members", s.members, "auth", s.access.auth, "version", currentBuild().Version)
 	if strings.HasPrefix(s.store, "memory:") {
@@ -457,7 +456,6 @@ func (r *readiness) ask(ctx context.Context) *question {
 	return q
 }
 
-// joined joins the texts that are not empty.
 func joined(texts ...string) string {
 	return strings.Join(slices.DeleteFunc(texts, func(s string) bool { return s == "" }), "; ")
 }

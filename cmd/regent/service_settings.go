@@ -75,7 +75,6 @@ func (s serviceSettings) resolve(env map[string]string) (serviceSettings, error)
 	return s, nil
 }
 
-// resolveEvents resolves where events are announced.
 func (s *serviceSettings) resolveEvents() error {
 	s.events = cmp.Or(s.events, noEvents)
 	if err := checkEndpoint(s.eventsEndpoint, s.events); err != nil || s.events == noEvents {
@@ -103,7 +102,6 @@ func (s *serviceSettings) resolveMembers() error {
 	return nil
 }
 
-// checkEndpoint checks what events are published through.
 func checkEndpoint(endpoint, events string) error {
 	if endpoint == "" {
 		return nil
@@ -131,7 +129,6 @@ func (s serviceSettings) checkMetrics() error {
 	return nil
 }
 
-// checkHosts checks the names under which the service is called.
 func (s serviceSettings) checkHosts() error {
 	if len(s.hosts) > 0 && s.access.auth != authNone {
 		return usagef("--allow-host has no effect with --auth %s, which answers under any name; leave it out", s.access.auth)
@@ -153,10 +150,8 @@ func (s serviceSettings) answers() func(host string) bool {
 	return httpapi.LocalHosts(s.hosts...)
 }
 
-// exposed reports whether other machines can reach the service.
 func (s serviceSettings) exposed() bool { return isExposed(s.listen) }
 
-// metricsExposed reports whether other machines can reach the metrics.
 func (s serviceSettings) metricsExposed() bool { return isExposed(s.metricsListen) }
 
 func isExposed(address string) bool {

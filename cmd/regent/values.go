@@ -130,7 +130,6 @@ func parseVia(text string) (v leadership.Via, err error) {
 	return v, err
 }
 
-// within parses a duration with those bounds.
 func within(b leadership.Bounds) func(string) (time.Duration, error) { return between(b.Min, b.Max) }
 
 // between parses a duration with those bounds.

@@ -177,7 +177,6 @@ func within(ctx context.Context, ask func(context.Context) (string, error)) (str
 	}
 }
 
-// encode returns the body, and nil for none.
 func (k call) encode() ([]byte, error) {
 	if k.body == nil {
 		return nil, nil

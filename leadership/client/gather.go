@@ -76,7 +76,6 @@ func (s *groups) drop(k *keeper) {
 	}
 }
 
-// leave removes a lease that is over.
 func (s *groups) leave(k *keeper) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

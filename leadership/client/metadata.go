@@ -36,7 +36,6 @@ const (
 	maxMetadata = 16 << 10
 )
 
-// get returns the value of a path below instance.
 func (m metadataServer) get(ctx context.Context, path string) (string, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+m.host+"/computeMetadata/v1/instance/"+path, nil)
 	if err != nil {

@@ -9,7 +9,6 @@ import (
 	"regent/leadership"
 )
 
-// message is one event of a stream.
 type message struct {
 	name string // "" for the type that the standard calls message
 	data []byte

@@ -43,10 +43,8 @@ func ask[T any](ctx context.Context, c *Client, e leadership.Election, k call, i
 	return answer, nil
 }
 
-// look is a call that reads.
 func look(name, suffix string) call { return call{name: name, method: http.MethodGet, suffix: suffix} }
 
-// post is a call with a body.
 func post(name string, verb wire.Verb, body any) call {
 	row := verb.Row()
 	return call{name: name, method: row.Method, suffix: row.Suffix(), mutates: row.Changes(), body: body}

@@ -296,7 +296,6 @@ var (
 	}
 )
 
-// storeOps returns the calls of a store.
 func storeOps() []string {
 	return texts(storeGet, storeList, storeHeld, storeRetirable, storeUpdate, storeRenew, storeEvents, storeSince, storeUnannounced, storeMark,
 		journalAmend, journalLook, journalSegments, journalSnapshot, journalTrim, journalLogs)
@@ -321,10 +320,8 @@ func ledgerOps() []string {
 	return []string{wire.VerbPutCheckpoint.Row().Metric, wire.VerbAppendJournal.Row().Metric, wire.VerbSnapshotJournal.Row().Metric, wire.VerbBeginEffect.Row().Metric, wire.VerbFinishEffect.Row().Metric}
 }
 
-// storeOutcomes returns the outcomes of a call of a store.
 func storeOutcomes() []string { return texts(done, refused, unavailable, unknown) }
 
-// outcomes returns the outcomes of an operation.
 func outcomes() []string {
 	all := []string{outcomeOK, outcomeLeft}
 	for _, m := range wire.Meanings() {

@@ -14,7 +14,6 @@ import (
 	"regent/leadership/service"
 )
 
-// storeOp is a call of the store.
 type storeOp string
 
 const (
@@ -30,7 +29,6 @@ const (
 	storeMark        storeOp = "mark"
 )
 
-// outcome is the outcome of a call of the store.
 type outcome string
 
 const (

@@ -32,7 +32,6 @@ type query struct {
 	only       string // of the documents' fields only this one, nameField for none; "": all
 }
 
-// findings is the result of a query.
 type findings struct {
 	docs []reading
 	at   time.Time // the store's time when it began: it has seen every commit before that

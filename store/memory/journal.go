@@ -63,7 +63,6 @@ func (s *Store) Amend(ctx context.Context, id rule.LogID, decide func(rule.Log) 
 	return l.head, nil
 }
 
-// put puts a segment in its place.
 func (l *logData) put(s rule.Segment) {
 	if s.First == 0 {
 		l.snapshot = s

@@ -44,7 +44,6 @@ const EmulatorVariable = "SPANNER_EMULATOR_HOST"
 
 func (c Config) emulatorHost() string { return cmp.Or(c.EmulatorHost, os.Getenv(EmulatorVariable)) }
 
-// name is the database's full name, taken apart.
 type name struct {
 	project, instance, database string
 }

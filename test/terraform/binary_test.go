@@ -20,9 +20,10 @@ import (
 // ask runs regent with no environment but env, and returns its output.
 func ask(t *testing.T, env []string, args ...string) string {
 	t.Helper()
+	program := process.Regent.Path(t) // which may build it
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, process.Regent.Path(t), args...)
+	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Env = append([]string{"HOME=" + t.TempDir()}, env...)
 	out, _ := cmd.CombinedOutput()
 	if ctx.Err() != nil {

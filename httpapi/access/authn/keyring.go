@@ -23,7 +23,6 @@ type publicKey interface {
 	Equal(crypto.PublicKey) bool
 }
 
-// keys are the keys that an issuer showed.
 type keys struct {
 	byID  map[string]publicKey
 	lasts time.Duration // how long until they should be read again

@@ -123,7 +123,6 @@ func (p *Platform) Start(ctx context.Context) error {
 
 var regionName = regexp.MustCompile(`^projects/([0-9]+)/regions/([a-z0-9-]+)$`)
 
-// metadata reads a value of the metadata server.
 func (p *Platform) metadata(ctx context.Context, path string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout/metadataTries)
 	defer cancel()

@@ -41,7 +41,6 @@ func (o object) text(name string) (string, error) {
 	return text(o[name])
 }
 
-// texts reads a string or an array of strings.
 func (o object) texts(name string) (all []string, err error) {
 	var elements []jsontext.Value
 	switch {

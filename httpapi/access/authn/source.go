@@ -90,7 +90,6 @@ func (s source) read(ctx context.Context) (keys, error) {
 	return keys{byID, lasts(header)}, err
 }
 
-// discover finds out where the keys are.
 func (s source) discover(ctx context.Context) (string, error) {
 	var doc struct {
 		Issuer  string `json:"issuer"`

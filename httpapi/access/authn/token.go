@@ -15,7 +15,6 @@ type token struct {
 	signature string // in base64url, as it was sent
 }
 
-// claims are the claims of a token.
 type claims struct {
 	issuer    string
 	subject   string
@@ -82,7 +81,6 @@ func parseHeader(part string, by jose.SignatureAlgorithm) (keyID string, err err
 	return keyID, nil
 }
 
-// parseClaims reads the claims of a token.
 func parseClaims(part string) (claims, error) {
 	o, err := readObject(part)
 	if err != nil {

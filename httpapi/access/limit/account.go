@@ -12,7 +12,6 @@ import (
 	"regent/leadership/wire"
 )
 
-// account is what one principal has used.
 type account struct {
 	limits    Limits
 	renewals  *rate.Limiter

@@ -11,7 +11,6 @@ import (
 	"regent/leadership/wire"
 )
 
-// member is a member of a mapping.
 type member struct {
 	name       string
 	key, value *yaml.Node

@@ -29,7 +29,6 @@ type Client struct {
 	err  error
 }
 
-// caller returns the client that makes calls with credentials.
 func (c *Client) caller(ctx context.Context) (*http.Client, error) {
 	if c.HTTP != nil {
 		return c.HTTP, nil
@@ -105,7 +104,6 @@ func (c *Client) call(ctx context.Context, method, api, path string, content io.
 	return nil
 }
 
-// reason returns the message of an API's error.
 func reason(body []byte) string {
 	var answer struct {
 		Error struct{ Message string }

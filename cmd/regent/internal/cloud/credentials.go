@@ -10,7 +10,6 @@ import (
 	htransport "google.golang.org/api/transport/http"
 )
 
-// newClient returns a client with the application default credentials.
 func newClient(ctx context.Context) (*http.Client, error) {
 	client, _, err := htransport.NewClient(ctx, option.WithScopes(scope))
 	return client, err

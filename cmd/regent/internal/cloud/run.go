@@ -54,7 +54,6 @@ func (c *Client) Service(ctx context.Context, name string, verified bool) (found
 // account.
 var everyone = []string{"allUsers", "allAuthenticatedUsers"}
 
-// invokers looks for everyone in a service's IAM policy.
 func (c *Client) invokers(ctx context.Context, name string, verified bool) Finding {
 	const check = "invokers"
 	var policy struct {

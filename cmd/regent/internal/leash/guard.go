@@ -97,7 +97,6 @@ func (w *guard) listen(answers *os.File) {
 	}
 }
 
-// idle reports whether the guard has answered every order.
 func (w *guard) idle() bool { return w.answered.Load() == w.told }
 
 // tell sends an order. It does not block as long as only an idle guard gets one. An error is

@@ -3,7 +3,7 @@ package hub
 import (
 	"context"
 	"errors"
-		"time"
+	"time"
 
 	"regent/leadership"
 )

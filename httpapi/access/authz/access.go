@@ -75,6 +75,9 @@ func ParseAccess(text []byte, crowd Crowd) (*Access, error) {
 		}
 		return nil, fmt.Errorf("the access file cannot be read: %w", cmp.Or(explain(text, err), err))
 	}
+	if err := explain(text, nil); err != nil {
+		return nil, fmt.Errorf("the access file cannot be read: %w", err)
+	}
 	if err := decoder.Decode(&document{}); !errors.Is(err, io.EOF) {
 		return nil, errors.New("the access file has more than one YAML document; write all grants into the first")
 	}

@@ -6,9 +6,11 @@
 // batch counts for as many calls as it has parts: one that is bigger than the bucket passes when
 // that is full, and later calls wait until it is paid for. A call whose answer has many records
 // counts once more for every 20 of them: its caller owes that. What leaders leave behind in
-// journals, snapshots and checkpoints has a bucket of bytes, which holds those of eight seconds. An
-// election counts for a day after its principal has used it last, by acquiring, configuring or
-// delegating it, unless the principal deletes it.
+// journals, snapshots and checkpoints has a bucket of bytes, which holds those of eight seconds. A
+// call that begins or finishes an effect, proposes or decides reads and writes all effects, or all
+// proposals, of the election, and its caller owes the bytes of all. An election counts for a day
+// after its principal has used it last, by acquiring, configuring or delegating it, unless the
+// principal deletes it.
 //
 // Renewals and releases have a bucket of their own, and places of their own among the calls that an
 // instance makes at the same time. So a flood of other calls, of one principal or of a thousand,

@@ -102,8 +102,8 @@ type access struct {
 	rights *authz.Gate // nil without an access file
 	bodies *limit.Bodies
 	issuer *statement.Issuer // of statements; nil without a key
-	// strangers bounds the lines in the log about callers that are not known, so that they cannot
-	// fill it. The metrics count all of them.
+	// strangers bounds the lines in the log about callers that are not known, or that no grant
+	// names, so that they cannot fill it. The metrics count all of them.
 	strangers *rate.Limiter
 	*measures
 }
@@ -279,6 +279,9 @@ func (a *access) door(d httpapi.Door, challenge string) httpapi.Door {
 func (a *access) audit(ctx context.Context, r authz.Record) {
 	if r.Code == wire.PermissionDenied {
 		a.Refused(ctx, telemetry.PermissionDenied)
+	}
+	if r.Stranger && !a.strangers.Allow() {
+		return
 	}
 	outcome := "done"
 	if r.Code != "" {

@@ -56,8 +56,8 @@ func send(w http.ResponseWriter, body []byte, err error) error {
 	return nil
 }
 
-// hold asks for room for a large reply. Without it a call that has changed something is not refused:
-// it was done, and is repeated as after any reply that was lost.
+// hold asks for room for a large reply. Without it a call that has changed something is not
+// refused: it was done, and is repeated as after any reply that was lost.
 func (a *api) hold(r *http.Request, bytes int) (done func(), err error) {
 	done, err = a.reply(r.Context(), int64(bytes))
 	if err != nil && r.Method != http.MethodGet && r.Method != http.MethodHead {

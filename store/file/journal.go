@@ -132,8 +132,8 @@ func (b *batch) trim(id rule.LogID, upTo leadership.Index) {
 	}
 }
 
-// Amend implements service.Journal. It takes milliseconds to decide on a large body: the writer does
-// that only if the head is no longer the one that was seen before.
+// Amend implements service.Journal. It takes milliseconds to decide on a large body: the writer
+// does that only if the head is no longer the one that was seen before.
 func (s *Store) Amend(ctx context.Context, id rule.LogID, decide func(rule.Log) (rule.LogChange, error)) (rule.Log, error) {
 	seen, err := s.Look(ctx, id)
 	if err != nil {

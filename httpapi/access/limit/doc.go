@@ -19,7 +19,8 @@
 //
 // Admit is asked before the body of a call is read, by every door, and takes the bytes of a large
 // one, as Content-Length says; without it, those of the largest. Bodies bounds the bytes of those
-// that are under way, and those of large replies that are not read yet. Enter decides when all of the call is known.
+// that are under way, and those of large replies that are not read yet. Enter decides when all of
+// the call is known.
 //
 // Long is a gate of its own, with or without principals: it keeps waiting candidates, long polls
 // and streams from taking all requests that a platform lets an instance handle at a time, and one

@@ -36,6 +36,9 @@ type Config struct {
 	// Admit, if it is not nil, is asked before the body of a call is read, unless Server has read
 	// it: that of an acquire of up to 2 KiB.
 	Admit wire.Admit
+	// Reply, if it is not nil, is asked before a reply of more than 64 KiB is written. done is
+	// called once the reader has it, or has gone.
+	Reply func(ctx context.Context, bytes int64) (done func(), err error)
 	// Statements signs what leaders ask for; nil refuses to.
 	Statements *statement.Issuer
 	// Doors are mounted beside the API, by their paths: each serves its path and all paths below
@@ -61,6 +64,7 @@ type api struct {
 	ready   func(context.Context) (string, error)
 	hosts   func(string) bool
 	admit   wire.Admit
+	reply   func(context.Context, int64) (func(), error)
 	issuer  *statement.Issuer
 	origins http.CrossOriginProtection // trusts no other origin
 	timeout time.Duration
@@ -80,6 +84,7 @@ func New(c Config) http.Handler {
 		ready:   c.Ready,
 		hosts:   c.Hosts,
 		admit:   c.Admit,
+		reply:   c.Reply,
 		issuer:  c.Statements,
 		timeout: cmp.Or(c.RequestTimeout, 10*time.Second),
 		limit:   cmp.Or(c.StreamLimit, 270*time.Second),

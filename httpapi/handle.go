@@ -71,6 +71,9 @@ func (a *api) handle(offers []offer) http.HandlerFunc {
 		id := requestID(r)
 		setHeaders(w.Header(), id)
 		e := &exchange{ResponseWriter: w, status: http.StatusOK}
+		if a.reply != nil {
+			e.hold = func(bytes int) (func(), error) { return a.hold(r, bytes) }
+		}
 		err := a.keepPagesOut(r, false)
 		if err == nil {
 			err = answer(e, r, id, offers)
@@ -141,8 +144,9 @@ type exchange struct {
 	status int
 	code   leadership.Code
 
-	streaming bool    // the reply has begun: it is too late for a problem document
-	causes    []error // of parts of a batch that failed through no fault of the caller
+	hold      func(bytes int) (done func(), err error) // of a large reply; nil: all are written
+	streaming bool                                     // the reply has begun: it is too late for a problem document
+	causes    []error                                  // of parts of a batch that failed through no fault of the caller
 }
 
 func (e *exchange) WriteHeader(status int) {

@@ -1,9 +1,11 @@
 package httpapi
 
 import (
+	"fmt"
 	"net/http"
 	"strconv"
 
+	"regent/leadership"
 	"regent/leadership/wire"
 )
 
@@ -28,6 +30,8 @@ const (
 	// shortReply is the most that net/http counts by itself: a longer reply is sent in chunks
 	// unless it says how long it is.
 	shortReply = 2048
+	// largeReply is what a connection may take anyway.
+	largeReply = connectionMemory
 )
 
 // send answers with JSON, or returns err.
@@ -36,6 +40,13 @@ func send(w http.ResponseWriter, body []byte, err error) error {
 		return err
 	}
 	body = append(body, '\n')
+	if e, ok := w.(*exchange); ok && e.hold != nil && len(body) > largeReply {
+		done, err := e.hold(len(body))
+		if err != nil {
+			return err
+		}
+		defer done()
+	}
 	h := w.Header()
 	h["Content-Type"] = []string{wire.ContentType}
 	if len(body) > shortReply {
@@ -43,6 +54,16 @@ func send(w http.ResponseWriter, body []byte, err error) error {
 	}
 	w.Write(body) // an error means that the caller is gone
 	return nil
+}
+
+// hold asks for room for a large reply. Without it a call that has changed something is not
+// refused: it was done, and is repeated as after any reply that was lost.
+func (a *api) hold(r *http.Request, bytes int) (done func(), err error) {
+	done, err = a.reply(r.Context(), int64(bytes))
+	if err != nil && r.Method != http.MethodGet && r.Method != http.MethodHead {
+		err = fmt.Errorf("httpapi: the reply of %d bytes: %w: %v", bytes, leadership.OutcomeUnknown, err)
+	}
+	return done, err
 }
 
 // problem answers with the part of the error that the caller may know.

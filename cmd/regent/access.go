@@ -94,16 +94,17 @@ func (s accessSettings) checkNone(exposed bool) error {
 
 // access verifies callers and their rights. Without an access file everyone may do everything.
 type access struct {
-	who    authn.Authenticator
-	keep   []func(context.Context) error // keep the authenticators up to date
-	latch  func() string                 // says why every call is refused; nil if that cannot be
-	file   *authz.File
-	limits *limit.Gate // nil without an access file
-	rights *authz.Gate // nil without an access file
-	bodies *limit.Bodies
-	issuer *statement.Issuer // of statements; nil without a key
-	// strangers bounds the lines in the log about callers that are not known, so that they cannot
-	// fill it. The metrics count all of them.
+	who     authn.Authenticator
+	keep    []func(context.Context) error // keep the authenticators up to date
+	latch   func() string                 // says why every call is refused; nil if that cannot be
+	file    *authz.File
+	limits  *limit.Gate // nil without an access file
+	rights  *authz.Gate // nil without an access file
+	bodies  *limit.Bodies
+	replies *limit.Bodies
+	issuer  *statement.Issuer // of statements; nil without a key
+	// strangers bounds the lines in the log about callers that are not known, or that no grant
+	// names, so that they cannot fill it. The metrics count all of them.
 	strangers *rate.Limiter
 	*measures
 }
@@ -111,6 +112,7 @@ type access struct {
 func openAccess(ctx context.Context, s accessSettings, env map[string]string, m *measures) (*access, error) {
 	a := &access{measures: m, strangers: rate.NewLimiter(10, 100)}
 	a.bodies = limit.NewBodies(httpapi.MemoryLimit(), a.refusedCall)
+	a.replies = limit.NewReplies(httpapi.MemoryLimit(), a.refusedCall)
 	var err error
 	switch s.auth {
 	case authPlatform:
@@ -279,6 +281,9 @@ func (a *access) door(d httpapi.Door, challenge string) httpapi.Door {
 func (a *access) audit(ctx context.Context, r authz.Record) {
 	if r.Code == wire.PermissionDenied {
 		a.Refused(ctx, telemetry.PermissionDenied)
+	}
+	if r.Stranger && !a.strangers.Allow() {
+		return
 	}
 	outcome := "done"
 	if r.Code != "" {

@@ -1,8 +1,12 @@
 package main
 
 import (
+	"errors"
 	"io"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -10,6 +14,7 @@ import (
 
 	"regent/httpapi/access/authn"
 	"regent/leadership"
+	"regent/leadership/instance"
 	"regent/leadership/wire"
 )
 
@@ -33,6 +38,35 @@ func TestCallersThatAreNotKnownDoNotFillTheLog(t *testing.T) {
 		time.Sleep(time.Second)
 		if n := refuse(1000); n != 10 {
 			t.Errorf("1000 calls a second later leave %d lines, want 10", n)
+		}
+	})
+}
+
+func TestCallersThatNoGrantNamesDoNotFillTheLog(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "access.yaml")
+	if err := os.WriteFile(file, []byte("grants: [{principals: [ann@test, '*'], roles: [observer], elections: [reports]}]"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		s := accessSettings{auth: authOIDC, issuers: []string{defaultIssuer}, audiences: []string{"regent"}, file: file}
+		a, err := openAccess(t.Context(), s, nil, &measures{Metrics: newTestMetrics(t), log: newLogTo(&log, false, "")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		verbs := wire.Verbs()
+		row := &verbs[slices.IndexFunc(verbs, func(r wire.Row) bool { return r.Verb == wire.VerbAcquire })]
+		for name, want := range map[string]int{"ann@test": 1000, "eve@test": 100} {
+			log.Reset()
+			for range 1000 {
+				ctx := authn.With(t.Context(), authn.Principal{Issuer: defaultIssuer, Subject: name, Email: name})
+				if _, err := a.rights.Enter(ctx, instance.Op{Row: row, Election: "reports", Candidate: "c"}); !errors.Is(err, wire.PermissionDenied) {
+					t.Fatalf("%s acquires: %v", name, err)
+				}
+			}
+			if n := strings.Count(log.String(), "audit"); n != want {
+				t.Errorf("1000 refusals of %s leave %d lines, want %d", name, n, want)
+			}
 		}
 	})
 }

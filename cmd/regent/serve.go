@@ -239,7 +239,7 @@ func (c *cli) serveStore(ctx context.Context, m *measures, who *access, name str
 	defer cancel()
 	ready := &readiness{store: leases, instance: inst, latch: who.latch, crowd: crowd{log: m.log, count: m.Displaced}}
 	service := instance.Guard(inst, append(who.gates(s.maxConcurrency), m)...) // refused calls are no operations
-	config := httpapi.Config{Service: service, Log: m.log, Ready: ready.check, Hosts: s.answers(), Admit: who.admit, Statements: who.issuer, StreamLimit: s.streamLimit}
+	config := httpapi.Config{Service: service, Log: m.log, Ready: ready.check, Hosts: s.answers(), Admit: who.admit, Reply: who.replies.Enter, Statements: who.issuer, StreamLimit: s.streamLimit}
 	beside, err := openDoors(s, who, service, config, journal)
 	if err != nil {
 		return err

@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/service"
 	"regent/leadership/wire"
 )
 
@@ -154,8 +156,8 @@ type Rechecker interface {
 	Recheck(ctx context.Context, op Op) error
 }
 
-// Meter is a Gate that hears how many records an answer has: how costly the call was is known only
-// then.
+// Meter is a Gate that hears how many records an answer has, and as op.Bytes how many bytes a call
+// has read, or written anew, beside its own: how costly it was is known only then.
 type Meter interface {
 	Gate
 	Answered(ctx context.Context, op Op, records int)
@@ -219,9 +221,13 @@ func (g *Guarded) enter(ctx context.Context, verb wire.Verb, op Op) (in entered,
 
 // answered tells the gates how many records the answer to a call has.
 func (g *Guarded) answered(ctx context.Context, verb wire.Verb, records int) {
+	g.cost(ctx, Op{Row: g.rows[verb]}, records)
+}
+
+func (g *Guarded) cost(ctx context.Context, op Op, records int) {
 	for _, gate := range g.gates {
 		if m, ok := gate.(Meter); ok {
-			m.Answered(ctx, Op{Row: g.rows[verb]}, records)
+			m.Answered(ctx, op, records)
 		}
 	}
 }
@@ -238,6 +244,14 @@ func guarded[A, R any](ctx context.Context, g *Guarded, verb wire.Verb, op Op, c
 		err = g.discreet(ctx, op.Election, err)
 	}()
 	return call(ctx, argument)
+}
+
+// whole is guarded for a call that reads, and mostly writes anew, all effects or all proposals of
+// an election. It costs their bytes, also if it fails.
+func whole[A, R any](ctx context.Context, g *Guarded, verb wire.Verb, op Op, call func(context.Context, A) (R, error), argument A) (R, error) {
+	var bytes atomic.Int64
+	defer func() { g.cost(ctx, Op{Row: g.rows[verb], Bytes: int(bytes.Load())}, 0) }()
+	return guarded(service.WithWhole(ctx, &bytes), g, verb, op, call, argument)
 }
 
 // opened opens a stream if all gates let it in. They hear of its end when it is closed.

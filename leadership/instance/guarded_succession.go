@@ -146,28 +146,30 @@ func (g *Guarded) ReadSnapshot(ctx context.Context, e leadership.Election) (lead
 
 // BeginEffect implements Ledger.
 func (g *Guarded) BeginEffect(ctx context.Context, r leadership.EffectRequest) (leadership.Effect, error) {
-	return guarded(ctx, g, wire.VerbBeginEffect, sizedOp(r.LeaseRequest, len(r.ID)), g.service.BeginEffect, r)
+	return whole(ctx, g, wire.VerbBeginEffect, sizedOp(r.LeaseRequest, len(r.ID)), g.service.BeginEffect, r)
 }
 
 // FinishEffect implements Ledger.
 func (g *Guarded) FinishEffect(ctx context.Context, r leadership.FinishRequest) (leadership.Effect, error) {
-	return guarded(ctx, g, wire.VerbFinishEffect, sizedOp(r.LeaseRequest, len(r.ID)+len(r.Result)), g.service.FinishEffect, r)
+	return whole(ctx, g, wire.VerbFinishEffect, sizedOp(r.LeaseRequest, len(r.ID)+len(r.Result)), g.service.FinishEffect, r)
 }
 
 // Effects implements Ledger.
 func (g *Guarded) Effects(ctx context.Context, e leadership.Election) (leadership.Effects, error) {
-	return guarded(ctx, g, wire.VerbEffects, Op{Election: e, N: 1}, g.service.Effects, e)
+	all, err := guarded(ctx, g, wire.VerbEffects, Op{Election: e, N: 1}, g.service.Effects, e)
+	g.answered(ctx, wire.VerbEffects, len(all.Effects))
+	return all, err
 }
 
 // Propose implements Ledger.
 func (g *Guarded) Propose(ctx context.Context, r leadership.ProposeRequest) (leadership.Proposal, error) {
-	op := Op{Election: r.Election, Candidate: r.CandidateID, Waits: r.Wait > 0, N: 1, Bytes: len(r.Data) + len(r.Kind)}
-	return guarded(ctx, g, wire.VerbPropose, op, g.service.Propose, r)
+	op := Op{Election: r.Election, Candidate: r.CandidateID, Waits: r.Wait > 0, N: 1, Bytes: len(r.ID) + len(r.Data) + len(r.Kind)}
+	return whole(ctx, g, wire.VerbPropose, op, g.service.Propose, r)
 }
 
 // Decide implements Ledger.
 func (g *Guarded) Decide(ctx context.Context, r leadership.DecideRequest) (leadership.Proposal, error) {
-	return guarded(ctx, g, wire.VerbDecide, sizedOp(r.LeaseRequest, len(r.Note)), g.service.Decide, r)
+	return whole(ctx, g, wire.VerbDecide, sizedOp(r.LeaseRequest, len(r.ID)+len(r.Note)), g.service.Decide, r)
 }
 
 // Proposals implements Ledger.

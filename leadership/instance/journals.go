@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -24,10 +25,13 @@ const (
 	journalPause = 50 * time.Millisecond
 	// journalTimeout bounds one read.
 	journalTimeout = 10 * time.Second
-	// A window has so many entries, and about so many bytes of them, at most. A feed that is
-	// further behind reads the store by itself.
+	// A window has so many entries, and about so many bytes of them, at most, and all windows so
+	// many bytes together. A feed that is further behind reads the store by itself.
 	windowEntries = 1024
 	windowBytes   = 1 << 20
+	windowsBytes  = 64 << 20
+	// entryBytes is about what an entry takes beside its data.
+	entryBytes = 128
 )
 
 // journals lets the feeds of one journal share what is read of it: for each journal with feeds
@@ -46,6 +50,7 @@ type journals struct {
 	running sync.WaitGroup // follows
 
 	mu      sync.Mutex // guards all below, and the follows
+	bytes   int        // of all windows
 	follows map[leadership.Election]*follow
 }
 
@@ -62,7 +67,7 @@ type follow struct {
 	head   leadership.JournalHead // as it was read last
 	next   leadership.Index       // of the entry after the window
 	window []leadership.Entry     // the entries before next, without a gap
-	bytes  int                    // of their data
+	bytes  int                    // of them
 	err    error                  // why there are no more entries
 	more   chan struct{}          // closed when there are, or err is set
 }
@@ -123,6 +128,7 @@ func (j *journals) leave(f *follow) {
 		return
 	}
 	f.end()
+	j.drop(f, len(f.window))
 	if j.follows[f.election] == f {
 		delete(j.follows, f.election)
 	}
@@ -243,7 +249,7 @@ func (j *journals) look(ctx context.Context, f *follow) error {
 		case errors.Is(err, leadership.HistoryCompacted) && refusal != nil: // feeds that are behind are told so when they read
 			j.mu.Lock()
 			f.head.Generation = refusal.Generation
-			f.restart(refusal.Index + 1)
+			j.restart(f, refusal.Index+1)
 			j.mu.Unlock()
 		case errors.Is(err, leadership.RecordCorrupt), errors.Is(err, leadership.RecordTooNew):
 			return err
@@ -275,32 +281,69 @@ func (j *journals) newer(ctx context.Context, f *follow, told leadership.Index) 
 func (j *journals) enter(f *follow, page leadership.JournalPage) (all bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	if f.feeds == 0 {
+		return true
+	}
 	f.begin(page.JournalHead)
 	restored := page.Generation != f.head.Generation
 	f.head = page.JournalHead
 	if restored || page.Index < f.next-1 {
-		f.restart(page.Index + 1)
+		j.restart(f, page.Index+1)
 	}
 	for _, e := range page.Entries {
 		if e.Index == f.next {
-			f.window, f.bytes, f.next = append(f.window, e), f.bytes+len(e.Data), e.Index+1
+			f.window, f.next = append(f.window, e), e.Index+1
+			j.count(f, size(e))
 		}
 	}
-	drop := 0
-	for len(f.window)-drop > windowEntries || f.bytes > windowBytes {
-		f.bytes -= len(f.window[drop].Data)
-		drop++
+	for len(f.window) > windowEntries || f.bytes > windowBytes {
+		j.drop(f, 1)
 	}
-	f.window = f.window[drop:]
+	j.makeRoom()
 	if len(page.Entries) > 0 {
 		f.broadcast()
 	}
 	return len(page.Entries) == 0 || f.next > page.Index
 }
 
+// size is about how many bytes an entry takes.
+func size(e leadership.Entry) int { return len(e.Data) + len(e.Type) + entryBytes }
+
+// count counts bytes of a window. Call with mu held, as the methods that follow.
+func (j *journals) count(f *follow, bytes int) {
+	f.bytes += bytes
+	j.bytes += bytes
+}
+
+// drop drops the first n entries of a window.
+func (j *journals) drop(f *follow, n int) {
+	for _, e := range f.window[:n] {
+		j.count(f, -size(e))
+	}
+	f.window = f.window[n:]
+}
+
+// makeRoom halves the largest windows, until all have no more than windowsBytes together.
+func (j *journals) makeRoom() {
+	for j.bytes > windowsBytes {
+		var largest *follow
+		for _, f := range j.follows {
+			if largest == nil || f.bytes > largest.bytes {
+				largest = f
+			}
+		}
+		if largest == nil || len(largest.window) == 0 {
+			return // the rest is of follows that have failed, and whose feeds are about to end
+		}
+		j.drop(largest, (len(largest.window)+1)/2)
+		largest.window = slices.Clone(largest.window) // so that the dropped ones leave the memory
+	}
+}
+
 // restart empties the window, which goes on with that entry.
-func (f *follow) restart(next leadership.Index) {
-	f.window, f.bytes, f.next = nil, 0, next
+func (j *journals) restart(f *follow, next leadership.Index) {
+	j.drop(f, len(f.window))
+	f.window, f.next = nil, next
 	f.broadcast()
 }
 

@@ -53,10 +53,14 @@ func (l *Ledger) effect(ctx context.Context, r leadership.EffectRequest, decide 
 	if err := r.Validate(); err != nil {
 		return leadership.Effect{}, err
 	}
-	log, err := l.write(ctx, effectsOf(r.Election), c, rule.OpenEffects, func(log rule.Log) (rule.LogChange, error) { return decide(log, c) })
+	log, err := l.write(ctx, effectsOf(r.Election), c, rule.OpenEffects, func(log rule.Log) (rule.LogChange, error) {
+		tellWhole(ctx, log)
+		return decide(log, c)
+	})
 	if err != nil {
 		return leadership.Effect{}, err
 	}
+	tellWhole(ctx, log)
 	all, err := log.Effects()
 	if err != nil {
 		return leadership.Effect{}, err

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -36,6 +37,21 @@ func NewLedger(service *Service, journal Journal) *Ledger {
 		journal = noJournal{}
 	}
 	return &Ledger{service: service, journal: journal}
+}
+
+type wholeKey struct{}
+
+// WithWhole returns a context by which a Ledger tells bytes how many all effects, or all proposals,
+// of an election have, which a call has read, and written anew if it changed one.
+func WithWhole(ctx context.Context, bytes *atomic.Int64) context.Context {
+	return context.WithValue(ctx, wholeKey{}, bytes)
+}
+
+// tellWhole is told of each log that a rule sees, and of the one that it leaves.
+func tellWhole(ctx context.Context, log rule.Log) {
+	if bytes, ok := ctx.Value(wholeKey{}).(*atomic.Int64); ok {
+		bytes.Store(int64(len(log.Body)))
+	}
 }
 
 func checkpoint(r leadership.CheckpointRequest) (leadership.Checkpoint, error) {

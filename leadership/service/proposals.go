@@ -70,10 +70,14 @@ func (l *Ledger) Decide(ctx context.Context, r leadership.DecideRequest) (leader
 // changeProposals runs a rule on the proposals of an election that was read before.
 func (l *Ledger) changeProposals(ctx context.Context, s rule.Snapshot, id leadership.ProposalID, decide func(rule.Log, time.Time) (rule.LogChange, error)) (leadership.Proposal, error) {
 	now := storeTime(s)
-	log, err := l.journal.Amend(ctx, proposalsOf(s.Record.Election), func(log rule.Log) (rule.LogChange, error) { return decide(log, now) })
+	log, err := l.journal.Amend(ctx, proposalsOf(s.Record.Election), func(log rule.Log) (rule.LogChange, error) {
+		tellWhole(ctx, log)
+		return decide(log, now)
+	})
 	if err != nil {
 		return leadership.Proposal{}, err
 	}
+	tellWhole(ctx, log)
 	all, err := log.Proposals(now)
 	if err != nil {
 		return leadership.Proposal{}, err

@@ -132,11 +132,28 @@ func (b *batch) trim(id rule.LogID, upTo leadership.Index) {
 	}
 }
 
-// Amend implements service.Journal.
+// Amend implements service.Journal. It takes milliseconds to decide on a large body: the writer
+// does that only if the head is no longer the one that was seen before.
 func (s *Store) Amend(ctx context.Context, id rule.LogID, decide func(rule.Log) (rule.LogChange, error)) (rule.Log, error) {
+	seen, err := s.Look(ctx, id)
+	if err != nil {
+		return rule.Log{}, err
+	}
+	ch, err := decide(seen)
+	switch {
+	case err != nil:
+		return rule.Log{}, err
+	case ch.Text == "":
+		return seen, nil
+	}
 	var after rule.Log
-	err := s.writer.do(ctx, func(b *batch) (err error) {
-		after, err = b.amend(id, decide)
+	err = s.writer.do(ctx, func(b *batch) (err error) {
+		after, err = b.amend(id, func(present rule.Log) (rule.LogChange, error) {
+			if present == seen {
+				return ch, nil
+			}
+			return decide(present)
+		})
 		return err
 	})
 	if err != nil {

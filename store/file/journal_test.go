@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"regent/leadership"
@@ -84,6 +86,44 @@ func TestLargeAppendsThatWaitTogetherTakeSeveralCommits(t *testing.T) {
 	want := dump(t, u.Store)
 	if got := u.reopened(copied(t, u.path)); got != want {
 		t.Error("opened again: it is not as it was")
+	}
+}
+
+// To decide on a large body takes long: other calls do not wait for it.
+func TestALogIsDecidedOnOutsideTheWriter(t *testing.T) {
+	t.Parallel()
+	u := newUsed(t, 1<<30)
+	var mu sync.Mutex
+	var seen []string
+	amend := func(next string) {
+		after, err := u.Amend(t.Context(), journal, func(l rule.Log) (rule.LogChange, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			seen = append(seen, l.Text)
+			return rule.LogChange{Text: next}, nil
+		})
+		if err != nil || after.Text != next && next != "" {
+			t.Errorf("amend to %q: %+v, %v", next, after, err)
+		}
+	}
+	release := sync.OnceFunc(u.Hold())
+	defer release()
+	var calls sync.WaitGroup
+	for i, next := range []string{"{1}", "{2}"} {
+		calls.Go(func() { amend(next) })
+		queued(t, u.Store, i+1)
+	}
+	mu.Lock()
+	decided := len(seen)
+	mu.Unlock()
+	if decided != 2 {
+		t.Fatalf("while the writer is busy, %d of two calls are decided on", decided)
+	}
+	amend("") // needs no writer
+	release()
+	calls.Wait()
+	if want := []string{"", "", "", "{1}"}; !slices.Equal(seen, want) {
+		t.Errorf("the heads that were decided on are %q, want %q: one anew, because it had changed", seen, want)
 	}
 }
 

@@ -75,6 +75,9 @@ func ParseAccess(text []byte, crowd Crowd) (*Access, error) {
 		}
 		return nil, fmt.Errorf("the access file cannot be read: %w", cmp.Or(explain(text, err), err))
 	}
+	if err := explain(text, nil); err != nil {
+		return nil, fmt.Errorf("the access file cannot be read: %w", err)
+	}
 	if err := decoder.Decode(&document{}); !errors.Is(err, io.EOF) {
 		return nil, errors.New("the access file has more than one YAML document; write all grants into the first")
 	}
@@ -235,10 +238,20 @@ func (p *Access) longest(who authn.Principal, op instance.Op) (most time.Duratio
 	return most
 }
 
-// isFor reports whether the grant names the principal: by its e-mail, by the subject that its
-// issuer never gives to another, or as any caller.
+// isFor reports whether the grant names the principal, also as any caller.
 func (g grant) isFor(who authn.Principal) bool {
-	return slices.Contains(g.Principals, who.String()) || slices.Contains(g.Principals, who.Pinned()) || slices.Contains(g.Principals, anyCaller)
+	return g.names(who) || slices.Contains(g.Principals, anyCaller)
+}
+
+// names reports whether the grant names the principal: by its e-mail, or by the subject that its
+// issuer never gives to another.
+func (g grant) names(who authn.Principal) bool {
+	return slices.Contains(g.Principals, who.String()) || slices.Contains(g.Principals, who.Pinned())
+}
+
+// names reports whether a grant names the principal.
+func (p *Access) names(who authn.Principal) bool {
+	return slices.ContainsFunc(p.grants, func(g grant) bool { return g.names(who) })
 }
 
 // covered returns the names and patterns of elections that the principal's grants for the call

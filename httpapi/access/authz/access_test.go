@@ -29,6 +29,8 @@ func TestAnInvalidAccessFileIsRefusedWithAReason(t *testing.T) {
 		{"candidates of no candidate", `grants: [{principals: [a@b.c], roles: [observer], elections: [reports], candidates: [a]}]`, "candidates need the role candidate"},
 		{"limits below nothing", "grants: [" + good + "]\nlimits: [{principals: [a@b.c], reads: -5}]", "reads must be from 1 to"},
 		{"no such limit", "grants: [" + good + "]\nlimits: [{principals: [a@b.c], writes: 5}]", `line 2: an entry of limits has no key "writes"; the keys are bytes, campaigns, elections, principals, reads, renewals, waiters, watchers`},
+		{"a fraction", "grants: [" + good + "]\nlimits:\n  - {principals: [a@b.c], campaigns: 0.5}", `line 3: campaigns must be a whole number such as 100, not "0.5"`},
+		{"a fraction that is merged", "grants: [" + good + "]\nlimits:\n  - {principals: [a@b.c], <<: [{reads: 5},\n      {reads: 1.5}]}", `line 4: reads must be a whole number`},
 		{"limits twice", "grants: [" + good + "]\nlimits: [{principals: [a@b.c], reads: 5}, {principals: [a@b.c], reads: 6}]", `limits 2 of the access file: principal "a@b.c" has limits already`},
 	} {
 		if _, err := authz.ParseAccess([]byte(c.text), authz.Admitted); err == nil || !strings.Contains(err.Error(), c.reason) {

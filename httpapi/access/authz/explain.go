@@ -13,11 +13,11 @@ import (
 )
 
 // explain names the line and the key of the first mistake in an access file that the decoder
-// refused with err: the decoder itself names the types of this package. It returns nil if it finds
-// no mistake, or the text is no YAML.
+// refused with err, or took with a nil err: the decoder itself names the types of this package, and
+// cuts fractions off. It returns nil if it finds no mistake, or the text is no YAML.
 func explain(text []byte, err error) error {
 	var root yaml.Node
-	if !errors.As(err, new(*yaml.TypeError)) || yaml.Unmarshal(text, &root) != nil || len(root.Content) == 0 {
+	if err != nil && !errors.As(err, new(*yaml.TypeError)) || yaml.Unmarshal(text, &root) != nil || len(root.Content) == 0 {
 		return nil
 	}
 	return explainNode(root.Content[0], reflect.TypeFor[document](), "the access file")
@@ -45,7 +45,7 @@ func explainNode(n *yaml.Node, t reflect.Type, name string) error {
 			}
 		}
 		return nil
-	case n.Decode(reflect.New(t).Interface()) == nil:
+	case n.Decode(reflect.New(t).Interface()) == nil && !(t.Kind() == reflect.Int && n.Tag == "!!float"):
 		return nil
 	case t == reflect.TypeFor[time.Duration]():
 		return must(fmt.Sprintf("a duration such as 1m, not %q", n.Value))
@@ -62,6 +62,12 @@ func explainKeys(n *yaml.Node, t reflect.Type, name string) error {
 		of, ok := known[key.Value]
 		switch {
 		case key.Tag == "!!merge":
+			if of = t; value.Kind == yaml.SequenceNode {
+				of = reflect.SliceOf(t)
+			}
+			if err := explainNode(value, of, name); err != nil {
+				return err
+			}
 		case !ok:
 			return fmt.Errorf("line %d: %s has no key %q; the keys are %s", key.Line, name, key.Value, keyNames(t))
 		default:

@@ -23,6 +23,7 @@ type Record struct {
 	Token     leadership.Token       // of the lease that an acquire was answered with
 	Code      leadership.Code        // why it was not done; "" if it was
 	Reason    string                 // of an operator or a verifier, for its call
+	Stranger  bool                   // it was refused, and no grant names the principal, but for "*"
 	Parts     int                    // of a batch: how many of its parts were refused; Election is that of the first
 	RequestID string
 }
@@ -134,6 +135,7 @@ func (g *Gate) Covered(ctx context.Context, op instance.Op) []leadership.Electio
 
 // record completes a Record of the call, and hands it over.
 func (g *Gate) record(ctx context.Context, who authn.Principal, op instance.Op, r Record) {
+	r.Stranger = r.Code == wire.PermissionDenied && !g.access().names(who)
 	r.Principal, r.Verb, r.Election, r.Candidate, r.RequestID = who.String(), op.Verb, op.Election, op.Candidate, leadership.RequestID(ctx)
 	r.Reason = strings.ToValidUTF8(op.Reason[:min(len(op.Reason), leadership.MaxReasonBytes)], "")
 	g.audit(ctx, r)

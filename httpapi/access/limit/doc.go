@@ -6,9 +6,11 @@
 // batch counts for as many calls as it has parts: one that is bigger than the bucket passes when
 // that is full, and later calls wait until it is paid for. A call whose answer has many records
 // counts once more for every 20 of them: its caller owes that. What leaders leave behind in
-// journals, snapshots and checkpoints has a bucket of bytes, which holds those of eight seconds. An
-// election counts for a day after its principal has used it last, by acquiring, configuring or
-// delegating it, unless the principal deletes it.
+// journals, snapshots and checkpoints has a bucket of bytes, which holds those of eight seconds. A
+// call that begins or finishes an effect, proposes or decides reads and writes all effects, or all
+// proposals, of the election, and its caller owes the bytes of all. An election counts for a day
+// after its principal has used it last, by acquiring, configuring or delegating it, unless the
+// principal deletes it.
 //
 // Renewals and releases have a bucket of their own, and places of their own among the calls that an
 // instance makes at the same time. So a flood of other calls, of one principal or of a thousand,
@@ -17,7 +19,8 @@
 //
 // Admit is asked before the body of a call is read, by every door, and takes the bytes of a large
 // one, as Content-Length says; without it, those of the largest. Bodies bounds the bytes of those
-// that are under way. Enter decides when all of the call is known.
+// that are under way, and those of large replies that are not read yet. Enter decides when all of
+// the call is known.
 //
 // Long is a gate of its own, with or without principals: it keeps waiting candidates, long polls
 // and streams from taking all requests that a platform lets an instance handle at a time, and one

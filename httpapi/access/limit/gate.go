@@ -138,7 +138,7 @@ func paid(ctx context.Context, bucket *rate.Limiter) (calls, bytes int) {
 }
 
 // tooMuch tells a caller that it leaves more bytes per second behind than its limit.
-const tooMuch = "you leave more than %d bytes per second behind in journals, snapshots and checkpoints; send the same again after retryAfterMs, and put what is large elsewhere, with its uri here"
+const tooMuch = "you leave more than %d bytes per second behind in journals, snapshots, checkpoints, effects and proposals; send the same again after retryAfterMs, and put what is large elsewhere, with its uri here"
 
 // bytesPerEntry is about how much an entry of a journal takes beside its data.
 const bytesPerEntry = 64
@@ -168,13 +168,18 @@ func (g *Gate) place(ctx context.Context, a *account, op instance.Op) (done func
 	return g.asking.take(ctx, g)
 }
 
-// Answered implements instance.Meter: the caller owes a call for every 20 records of the answer.
+// Answered implements instance.Meter: the caller owes a call for every 20 records of the answer,
+// and the bytes.
 func (g *Gate) Answered(ctx context.Context, op instance.Op, records int) {
-	if n := records / recordsPerCall; n > 0 {
-		who, _ := authn.From(ctx)
-		_, bucket := g.accounts.of(who).rate(op.Cost)
-		owe(bucket, time.Now(), n)
+	n := records / recordsPerCall
+	if n == 0 && op.Bytes == 0 {
+		return
 	}
+	who, _ := authn.From(ctx)
+	a := g.accounts.of(who)
+	_, bucket := a.rate(op.Cost)
+	owe(bucket, time.Now(), n)
+	owe(a.bytes, time.Now(), op.Bytes)
 }
 
 // tooOften tells a caller that it makes more calls of a kind per second than its limit.

@@ -14,7 +14,7 @@ type Limits struct {
 	Waiters   int `yaml:"waiters"`   // candidates that wait at the same time
 	Watchers  int `yaml:"watchers"`  // streams and long polls open at the same time
 	Elections int `yaml:"elections"` // acquired or configured within a day, and not deleted
-	Bytes     int `yaml:"bytes"`     // left behind in journals, snapshots and checkpoints per second
+	Bytes     int `yaml:"bytes"`     // left behind per second; see doc.go
 }
 
 // Default applies where the access file says nothing else.

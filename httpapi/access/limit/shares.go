@@ -53,21 +53,34 @@ func (s *shares) add(principal authn.Principal, n int64) {
 type Bodies struct {
 	bytes   *shares
 	refused func(ctx context.Context, quota bool)
+	tooMany string
 }
 
 // NewBodies returns the bound of an instance with so much memory, in bytes. refused is called as
 // Config.Refused is.
 func NewBodies(memory int64, refused func(ctx context.Context, quota bool)) *Bodies {
-	const parts = 8
-	share := max(memory/4/parts, 2*wire.MaxBatchBody) // the largest body fits into it
-	return &Bodies{newShares(share*parts, share), refused}
+	return newBodies(memory/4, refused,
+		"the bodies of requests that are under way at this instance would exceed %d bytes of yours, or %d of all; send fewer at the same time, and this one again later")
 }
 
-// Enter counts the bytes of a body that is going to be read until done is called, or refuses it.
+// NewReplies returns the bound of the large replies whose readers have not read them yet: an eighth
+// of the memory. It is apart from that of requests, so that slow readers keep no renewal out.
+func NewReplies(memory int64, refused func(ctx context.Context, quota bool)) *Bodies {
+	return newBodies(memory/8, refused,
+		"the large replies of this instance that are not read yet would exceed %d bytes of yours, or %d of all; read those that you have asked for, and ask for this one again later")
+}
+
+func newBodies(most int64, refused func(ctx context.Context, quota bool), tooMany string) *Bodies {
+	const parts = 8
+	share := max(most/parts, 2*wire.MaxBatchBody) // the largest body of a request fits into it
+	return &Bodies{newShares(share*parts, share), refused, tooMany}
+}
+
+// Enter counts the bytes of a body until done is called, or refuses it. One that is larger than a
+// share counts as a share.
 func (b *Bodies) Enter(ctx context.Context, bytes int64) (done func(), err error) {
-	if done, own, all := b.bytes.take(ctx, bytes); !own && !all {
+	if done, own, all := b.bytes.take(ctx, min(bytes, b.bytes.share)); !own && !all {
 		return done, nil
 	}
-	return nil, refuse(ctx, b.refused, false, time.Second,
-		"the bodies of requests that are under way at this instance would exceed %d bytes of yours, or %d of all; send fewer at the same time, and this one again later", b.bytes.share, b.bytes.most)
+	return nil, refuse(ctx, b.refused, false, time.Second, b.tooMany, b.bytes.share, b.bytes.most)
 }

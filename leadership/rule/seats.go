@@ -16,12 +16,22 @@ import (
 // before the change is answered; until then Standing.Untold says that some may not know.
 
 // NeedsSeat is the error of Acquire for an election that has seats, if nothing in it bars the
-// candidate: one of its seats is to be acquired, with the whole in AcquireCommand.Whole.
-type NeedsSeat struct{ Whole Snapshot }
+// candidate: one of its seats is to be acquired, with the whole in AcquireCommand.Whole. If some
+// seats may not have heard of its last change, they are to be told first.
+type NeedsSeat struct {
+	Whole Snapshot
+	// Refused bars the candidate, once the seats were told; nil if nothing does.
+	Refused error
+}
 
 func (e *NeedsSeat) Error() string {
+	if e.Refused != nil {
+		return e.Refused.Error()
+	}
 	return fmt.Sprintf("a seat of %q is to be acquired", e.Whole.Record.Election)
 }
+
+func (e *NeedsSeat) Unwrap() error { return e.Refused }
 
 // NeedsWhole says that a rule has to be run again with that election, of which the one that it was
 // run for is a seat.
@@ -53,6 +63,17 @@ func (s Snapshot) seated(c AcquireCommand) (Snapshot, error) {
 	}
 	r.Policy.Config, r.Standing.Seat = whole.seatConfig(), whole.Record.Revision
 	return s, nil
+}
+
+// acquireUntold is Acquire of an election whose seats may not all have heard of its last change.
+func (s Snapshot) acquireUntold(c AcquireCommand) (Change, error) {
+	told := s
+	told.Record.Standing.Untold = 0
+	_, err := Acquire(told, c)
+	if _, ok := errors.AsType[*NeedsSeat](err); ok {
+		err = nil
+	}
+	return Change{}, &NeedsSeat{Whole: s, Refused: err}
 }
 
 // hasSeat reports whether the whole has so many seats.

@@ -17,7 +17,8 @@ import (
 // an unlock and a verdict. The lease that an order returns has the overrides.
 //
 // A change of an election that has seats is told to all of them before it is answered. After an
-// error it may be made, and not all may have heard: the same again tells them.
+// error it may be made, and not all may have heard: the same again tells them, or the next acquire
+// or tick.
 //
 // Errors: those of Validate and of Apply.
 func (s *Service) Do(ctx context.Context, c leadership.Command) (leadership.Lease, error) {
@@ -47,7 +48,7 @@ func (s *Service) Do(ctx context.Context, c leadership.Command) (leadership.Leas
 	_, unlocks := c.(leadership.Unlock) // the first one is refused, and changes nothing
 	snap, err := s.update(ctx, e, rule.Expect{Change: !unlocks}, func(snap rule.Snapshot) (rule.Change, error) { return rule.Apply(snap, c) })
 	if err == nil && snap.Record.Standing.Untold > 0 {
-		err = s.tell(ctx, snap)
+		err = s.tellAfter(ctx, snap)
 	}
 	if err != nil {
 		return leadership.Lease{}, err

@@ -16,9 +16,6 @@ import (
 // candidate's own gets back the seat that an earlier call was granted, as far as Seating.Order
 // knows of it.
 func (s *Service) acquireSeat(ctx context.Context, r leadership.AcquireRequest, whole rule.Snapshot) (leadership.Grant, error) {
-	if whole.Record.Standing.Untold > 0 { // the caller that changed it stopped before all seats were told
-		_ = s.tell(ctx, whole) // a grant is by the whole as it was read, even if some seats have not heard
-	}
 	if r.Key == nil {
 		r.Key = new(leadership.NewKey())
 	}
@@ -75,7 +72,7 @@ func (s *Service) whole(ctx context.Context, e leadership.Election) (*rule.Snaps
 }
 
 // tell lets all seats of the whole hear of its last change. If some could not be told, the next
-// change of it, the same again too, or the next acquire tells them.
+// change of it, the same again too, the next acquire or the next tick tells them.
 func (s *Service) tell(ctx context.Context, whole rule.Snapshot) error {
 	r := whole.Record
 	errs := make([]error, r.Standing.Untold)
@@ -87,6 +84,13 @@ func (s *Service) tell(ctx context.Context, whole rule.Snapshot) error {
 	}
 	_, err := s.update(ctx, r.Election, rule.Expect{Change: true}, func(snap rule.Snapshot) (rule.Change, error) { return rule.Told(snap, r.Revision) })
 	return err
+}
+
+// tellAfter is tell for the caller that made the change, even if it goes away meanwhile.
+func (s *Service) tellAfter(ctx context.Context, whole rule.Snapshot) error {
+	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), lapseTimeout)
+	defer cancel()
+	return s.tell(late, whole)
 }
 
 // refuseSeats returns why one of the elections that would be seats cannot be one.

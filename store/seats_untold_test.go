@@ -80,3 +80,45 @@ func TestSeatsHearOfAnOrderWhoseGiverDied(t *testing.T) {
 		}
 	}
 }
+
+func TestAnElectionThatWasConfiguredMeanwhileIsNoSeatUntilItIsDeleted(t *testing.T) {
+	t.Parallel()
+	f := &storetest.Fake{Store: new(clock).memory(0)}
+	s, elsewhere := service.New(f), service.New(f.Store)
+	own := leadership.Configure{Election: "gpu.1", Config: leadership.Config{LeaseDuration: time.Hour, LockDelay: time.Minute}}
+	f.Around = func(ctx context.Context, c storetest.Call, next func(context.Context) error) error {
+		if c.Method == "Update" && c.Election == "gpu" { // the seats of gpu were looked at
+			f.Around = func(ctx context.Context, _ storetest.Call, next func(context.Context) error) error { return next(ctx) }
+			if _, err := elsewhere.Do(ctx, own); err != nil {
+				t.Error(err)
+			}
+		}
+		return next(ctx)
+	}
+	whole := leadership.Configure{Election: "gpu", Config: leadership.Config{LeaseDuration: time.Minute, Seats: 2}}
+	if _, err := s.Do(t.Context(), whole); !errors.Is(err, leadership.OutcomeUnknown) {
+		t.Errorf("whose change is made, and lacks a seat, hears %v", err)
+	}
+	acquires := func(c leadership.CandidateID) (leadership.Grant, error) {
+		return s.Acquire(t.Context(), leadership.AcquireRequest{Election: "gpu", CandidateID: c})
+	}
+	if g, err := acquires("ann"); err != nil || g.Election != "gpu.2" {
+		t.Errorf("ann got %q, %v; want gpu.2", g.Election, err)
+	}
+	g, err := acquires("bob")
+	l, readErr := s.Get(t.Context(), "gpu.1")
+	if refused, ok := errors.AsType[*leadership.Error](err); !ok || refused.Reason != leadership.ReasonSeats || readErr != nil || l.Config.LockDelay != time.Minute {
+		t.Errorf("bob got %q, %v; gpu.1 has a lock delay of %v, want %v", g.Election, err, l.Config.LockDelay, own.Config.LockDelay)
+	}
+	if due, err := f.Retirable(t.Context(), l.ReadAt.Add(time.Hour), 10); err != nil || len(due) > 0 {
+		t.Errorf("each acquire and tick tells the seats again: due are %v, %v", due, err)
+	}
+	for _, c := range []leadership.Command{leadership.Delete{Election: "gpu.1"}, whole} {
+		if _, err := s.Do(t.Context(), c); err != nil {
+			t.Error(err)
+		}
+	}
+	if g, err := acquires("bob"); err != nil || g.Seat != 1 {
+		t.Errorf("with gpu.1 deleted, bob got %+v, %v; want seat 1", g.Lease, err)
+	}
+}

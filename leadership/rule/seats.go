@@ -41,7 +41,8 @@ func (e *NeedsWhole) Error() string { return fmt.Sprintf("%q is needed", e.Whole
 
 // seated is the election with what the whole says, if it is a seat, or is to be one.
 //
-// Errors: NeedsWhole; LeaseHeld if it is no seat any more, or if the whole bars the candidate.
+// Errors: NeedsWhole; LeaseHeld if it is no seat, as it is used for something else, if it is none
+// any more, or if the whole bars the candidate.
 func (s Snapshot) seated(c AcquireCommand) (Snapshot, error) {
 	r := &s.Record
 	if c.Whole == nil && r.Standing.Seat == 0 {
@@ -50,6 +51,11 @@ func (s Snapshot) seated(c AcquireCommand) (Snapshot, error) {
 	of, n, _ := r.Election.SeatOf()
 	if c.Whole == nil || c.Whole.Record.Revision < r.Standing.Seat {
 		return s, &NeedsWhole{of}
+	}
+	if s.foreign() {
+		err := s.Refuse(leadership.LeaseHeld, "election %q is no seat of %q, as it has a configuration or orders of its own; delete it and configure %q again, or give that fewer seats", r.Election, of, of)
+		err.Reason = leadership.ReasonSeats
+		return s, err
 	}
 	whole := *c.Whole
 	whole.Now = s.Now
@@ -128,14 +134,16 @@ func Tell(s, whole Snapshot) (Change, error) {
 // RefuseSeat returns why an election that is no seat yet cannot become one: an operator uses it for
 // something else. nil if it can.
 func RefuseSeat(s Snapshot) error {
-	r := s.Record
-	if r.Standing.Seat > 0 || r.Deleted || !s.Exists() {
+	if !s.foreign() {
 		return nil
 	}
-	if r.Policy.LeaseDuration > 0 || r.Standing.Overrides != "" || r.Standing.Breakers != "" {
-		return leadership.Invalid("policy.seats", fmt.Errorf("election %q, which would be a seat, exists already, with a configuration or orders of its own; delete it, or choose another name or fewer seats", r.Election))
-	}
-	return nil
+	return leadership.Invalid("policy.seats", fmt.Errorf("election %q, which would be a seat, exists already, with a configuration or orders of its own; delete it, or choose another name or fewer seats", s.Record.Election))
+}
+
+// foreign reports whether an operator uses the election for something else than a seat.
+func (s *Snapshot) foreign() bool {
+	r := &s.Record
+	return r.Standing.Seat == 0 && !r.Deleted && s.Exists() && (r.Policy.LeaseDuration > 0 || r.Standing.Overrides != "" || r.Standing.Breakers != "")
 }
 
 // endsSeat is why the term at the seat ends; "" if the whole lets it go on.

@@ -22,6 +22,8 @@ type Raising struct {
 	// Above and Lock are as in rule.RaiseCommand.
 	Above leadership.Revision
 	Lock  time.Duration
+
+	seats map[leadership.Election]bool // that the store does not know, of elections that have seats
 }
 
 // Raised is the outcome of Raise.
@@ -41,6 +43,9 @@ type Raised struct {
 // checkpoints and journals: no leader from before the backup can write in them. No server may use
 // the store meanwhile.
 //
+// Of an election with seats all are raised that it may ever have: one that the store does not know
+// may have been led after the backup. It is created deleted, and goes on from there as a seat.
+//
 // First it reads everything. If Above is too low for an election, it returns an error with the code
 // InvalidArgument, about the one that is furthest, and writes nothing; so too, with RecordTooNew,
 // if an election needs a newer program. If it is interrupted, make the same call again: it
@@ -56,6 +61,7 @@ func Raise(ctx context.Context, s Store, r Raising) (Raised, error) {
 		}
 	}
 	slices.Sort(elections)
+	r.seats = make(map[leadership.Election]bool)
 	elections, corrupt, err := r.check(ctx, s, slices.Compact(elections))
 	done := Raised{Untrusted: append(untrusted, corrupt...)}
 	if err != nil {
@@ -73,14 +79,16 @@ func Raise(ctx context.Context, s Store, r Raising) (Raised, error) {
 }
 
 func (r Raising) rule(s rule.Snapshot) (rule.Change, error) {
-	return rule.Raise(s, rule.RaiseCommand{Above: r.Above, Lock: r.Lock})
+	return rule.Raise(s, rule.RaiseCommand{Above: r.Above, Lock: r.Lock, Deleted: r.seats[s.Record.Election]})
 }
 
 // check returns the elections that can be raised and those that cannot be trusted, unless another
-// one prevents the raise.
+// one prevents the raise. The elections are sorted; their seats that are not among them are added.
 func (r Raising) check(ctx context.Context, s service.Store, all []leadership.Election) (sound, corrupt []leadership.Election, refused error) {
 	var furthest leadership.Revision
-	for _, e := range all {
+	known := all
+	for i := 0; i < len(all); i++ {
+		e := all[i]
 		snap, err := s.Get(ctx, e)
 		switch {
 		case errors.Is(err, leadership.RecordCorrupt):
@@ -93,6 +101,15 @@ func (r Raising) check(ctx context.Context, s service.Store, all []leadership.El
 			furthest, refused = snap.Record.Revision, err
 		}
 		sound = append(sound, e)
+		if snap.Record.Policy.Seats == 0 {
+			continue
+		}
+		for n := range leadership.MaxSeats {
+			seat := e.Seat(n + 1)
+			if _, ok := slices.BinarySearch(known, seat); !ok {
+				all, r.seats[seat] = append(all, seat), true
+			}
+		}
 	}
 	return sound, corrupt, refused
 }

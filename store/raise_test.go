@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -200,5 +201,36 @@ func TestWhatCannotBeTrustedIsNamedAndTheRestIsRaised(t *testing.T) {
 	done, err := Raise(t.Context(), s, Raising{Above: 100, Elections: []leadership.Election{"held", "late"}})
 	if diff := cmp.Diff([]leadership.Election{"held", "released"}, done.Untrusted); err != nil || diff != "" || done.Raised != len(elections)-2+1 {
 		t.Errorf("%+v, %v (-want +got):\n%s", done, err, diff)
+	}
+}
+
+func TestSeatsThatAnElectionGotAfterTheBackupAreRaisedWithIt(t *testing.T) {
+	t.Parallel()
+	c := &clock{}
+	restored := c.memory(0)
+	s := service.New(restored)
+	seats := func(n int) {
+		t.Helper()
+		if _, err := s.Do(t.Context(), leadership.Configure{Election: "gpu", Config: leadership.Config{LeaseDuration: time.Minute, Seats: n}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	seats(1)
+	const above = 1000
+	for _, want := range []Raised{{Raised: 1 + leadership.MaxSeats}, {Present: 1 + leadership.MaxSeats}} {
+		if done, err := Raise(t.Context(), restored, Raising{Above: above}); err != nil || done.Raised != want.Raised || done.Present != want.Present {
+			t.Fatalf("%+v, %v; want %+v", done, err, want)
+		}
+	}
+	if page, err := s.List(t.Context(), leadership.ListRequest{Prefix: "gpu", Limit: 10}); err != nil || len(page.Leases) != 2 {
+		t.Errorf("listed are %+v, %v; want gpu and gpu.1", page.Leases, err)
+	}
+	seats(3)
+	for i, wait := range []time.Duration{0, 2 * time.Minute, 0, 0} {
+		c.advance(wait)
+		g, err := s.Acquire(t.Context(), leadership.AcquireRequest{Election: "gpu", CandidateID: leadership.CandidateID(fmt.Sprint("c", i))})
+		if i == 0 && err == nil || i > 0 && (err != nil || g.Token != above+1) {
+			t.Errorf("after %v: %q under token %d, %v; want one under %d, and none at once", wait, g.Election, g.Token, err, above+1)
+		}
 	}
 }

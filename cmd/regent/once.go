@@ -16,6 +16,7 @@ const onceHelp = `Run a command once, on whichever machine: regent waits for lea
 does, and notes that it is done once the command has ended with exit code 0. If the effect is done already, now or by the time
 that regent leads, the command is not run, and the exit code is 0. The effect is named by 1 to 128 of A-Z, a-z, 0-9 and
 "._@:-", such as a date; the command has it in REGENT_EFFECT, and a service that takes an idempotency key should get it.
+An election with policy.seats is refused, once regent leads one: each of its seats has effects of its own.
 
 An effect is in doubt if a command was begun, and was not seen to end with exit code 0: it has failed or was asked to stop, or
 its machine went down. It may have had its effect, or a part of it; no one else can tell. --if-in-doubt says what to do then:
@@ -73,6 +74,9 @@ func (c *cli) once(ctx context.Context, f runFlags, args []string) error {
 func (r *runner) begin(lease *client.Lease) (run bool, err error) {
 	if r.effect == "" {
 		return true, nil
+	}
+	if lease.Election() != r.election { // it is a seat, which has a log of its own
+		return false, usagef("election %q has seats, whose leaders would run the command once each; run it once at an election without policy.seats, or at one seat for all, such as %q", r.election, r.election.Seat(1))
 	}
 	e, err := lease.BeginEffect(lease.Context(), r.effect)
 	log := r.log.With("election", r.election, "effect", r.effect, "token", e.Token, "leader", e.LeaderID, "at", formatTime(e.At))

@@ -76,3 +76,14 @@ func TestAKilledCommandLeavesItsEffectInDoubt(t *testing.T) {
 	regent(t, p.env, "once nightly -- true").want(t, exitUsage)
 	regent(t, p.env, "once nightly day-2").want(t, exitUsage)
 }
+
+// Leaders of two seats note their effects in two logs.
+func TestACommandIsNotRunOnceAtEachSeat(t *testing.T) {
+	t.Parallel()
+	p := startProcess(t, "--store", "memory:")
+	regent(t, p.env, `configure nightly --policy {"seats":2}`).want(t, exitDone)
+	startCommand(t, p.env, "once", "nightly", "day-1", "--", "echo", "ran").ends(t, exitUsage)
+	one := startCommand(t, p.env, "once", "nightly.1", "day-1", "--", "echo", "ran")
+	one.says(t, "ran")
+	one.ends(t, exitDone)
+}

@@ -25,7 +25,9 @@ any election: look at the newest messages of the topic, at the logs, and at the 
 is never above its revision.) Tokens end at 2^53, so be generous: a million more costs nothing.
 
 Elections that were created after the backup are not in the store, and would start with token 1 again: name them, and they
-are created with N as well.
+are created with N as well. Of an election with seats all seats are raised, up to the 100th that it may get: those that the
+store does not know stay deleted until they are seats. If that election was itself created after the backup, name it and each
+of its seats.
 
 Afterwards no election has a leader, and none can have one before all leases that the backup does not contain have ended:
 for one lease as configured plus the lock delay, or for DURATION if that is longer. Give --lock if candidates ask for longer

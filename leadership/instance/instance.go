@@ -147,6 +147,9 @@ func (i *Instance) Run(ctx context.Context) {
 	var all sync.WaitGroup
 	all.Go(func() { i.hub.Run(ctx) })
 	all.Go(func() { i.roll.run(ctx) })
+	if i.alone { // no scheduler has to wake it
+		all.Go(func() { i.note(i.service.TellAll(ctx)) })
+	}
 	if bus := i.roll.bus; bus != nil {
 		all.Go(func() { i.note(bus.Run(ctx, i.roll.hear, i.roll.setLive)) })
 	}

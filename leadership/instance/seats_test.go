@@ -11,6 +11,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"regent/leadership"
+	"regent/leadership/rule"
+	"regent/leadership/service"
+	"regent/store/memory"
 )
 
 // seats gives the election "gpu" so many seats.
@@ -347,5 +350,33 @@ func TestMembersAreThoseOfAllSeats(t *testing.T) {
 		if err != nil || m.Status != leadership.MembersDiverged { // fay follows ann
 			t.Errorf("%+v, %v; want it diverged", m, err)
 		}
+	})
+}
+
+func TestALocalServerTellsSeatsAtItsStartWhatTheOneBeforeDidNot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memory.New(memory.Config{})
+		s := service.New(store)
+		if _, err := s.Do(t.Context(), leadership.Configure{Election: "gpu", Config: leadership.Config{Seats: 1}}); err != nil {
+			t.Fatal(err)
+		}
+		g, err := s.Acquire(t.Context(), leadership.AcquireRequest{Election: "gpu", CandidateID: "ann"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		dies := func(s rule.Snapshot) (rule.Change, error) { return rule.Apply(s, leadership.Delete{}) }
+		if _, err := store.Update(t.Context(), "gpu", rule.Expect{}, dies); err != nil {
+			t.Fatal(err)
+		}
+		i := alone(t, store)
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { defer close(ended); i.Run(ctx) }()
+		synctest.Wait()
+		if l, err := i.Renew(t.Context(), lease(g)); err != nil || l.EndsBecause != leadership.EndsSeats {
+			t.Errorf("the leader of a seat of a deleted election goes on (%q), %v", l.EndsBecause, err)
+		}
+		stop()
+		<-ended
 	})
 }

@@ -21,9 +21,9 @@ type Ticked struct {
 
 // Tick does what is overdue, for a service that may have slept. In this order, it announces events
 // that were left behind, records leases that ran out unseen, deletes elections that are to be
-// retired, and announces what came of that. Each part has its share of the time that is left, so
-// none keeps the later ones from their turn by failing or being slow. The error joins those of all
-// parts; of the announcing it is StoreUnavailable.
+// retired and tells seats what they have not heard, and announces what came of that. Each part has
+// its share of the time that is left, so none keeps the later ones from their turn by failing or
+// being slow. The error joins those of all parts; of the announcing it is StoreUnavailable.
 func (i *Instance) Tick(ctx context.Context) (done Ticked, err error) {
 	ctx, cancel := context.WithTimeout(ctx, TickTime)
 	defer cancel()

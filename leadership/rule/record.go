@@ -66,13 +66,22 @@ func StartOf(committed, due time.Time, d time.Duration) time.Time {
 }
 
 // RetireAt is the instant from which the rule Retire deletes the election if it stays as it is;
-// zero if it does not. It is not before a lock has ended. A store may keep it beside the record, to
-// find what is due; it decides nothing.
+// zero if it does not. It is not before a lock has ended.
 func (r *Record) RetireAt() time.Time {
 	if r.LeaderID != "" || r.Deleted || r.Policy.RetireAfter == 0 || r.EndedAt.IsZero() {
 		return time.Time{}
 	}
 	return r.EndedAt.Add(max(r.Policy.RetireAfter, r.LockFor))
+}
+
+// DueAt is the instant from which a tick has something to do with the election if it stays as it
+// is: at once if some of its seats may not have heard of its last change, and otherwise RetireAt;
+// zero if never. A store may keep it beside the record, to find what is due; it decides nothing.
+func (r *Record) DueAt() time.Time {
+	if r.Standing.Untold > 0 {
+		return r.EndedAt
+	}
+	return r.RetireAt()
 }
 
 // Vacated is r once its lease has ended at the given instant.

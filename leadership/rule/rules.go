@@ -116,6 +116,9 @@ func (r *Record) yields(now time.Time) leadership.EndReason {
 // RevisionMismatch; RecordCorrupt when there is no further token.
 func Acquire(s Snapshot, c AcquireCommand) (Change, error) {
 	r := s.Record
+	if r.Standing.Untold > 0 {
+		return s.acquireUntold(c)
+	}
 	s.Halts = c.Halts
 	if r.Deleted && c.Restore != 0 {
 		return s.restore(c)
@@ -136,7 +139,7 @@ func Acquire(s Snapshot, c AcquireCommand) (Change, error) {
 		if barriers := s.barriers(c.CandidateID, c.Principal); len(barriers) > 0 {
 			return Change{}, s.refuseBarred(c.CandidateID, barriers)
 		}
-		return Change{}, &NeedsSeat{s}
+		return Change{}, &NeedsSeat{Whole: s}
 	}
 	s, err := s.seated(c)
 	if err != nil {

@@ -16,12 +16,22 @@ import (
 // before the change is answered; until then Standing.Untold says that some may not know.
 
 // NeedsSeat is the error of Acquire for an election that has seats, if nothing in it bars the
-// candidate: one of its seats is to be acquired, with the whole in AcquireCommand.Whole.
-type NeedsSeat struct{ Whole Snapshot }
+// candidate: one of its seats is to be acquired, with the whole in AcquireCommand.Whole. If some
+// seats may not have heard of its last change, they are to be told first.
+type NeedsSeat struct {
+	Whole Snapshot
+	// Refused bars the candidate, once the seats were told; nil if nothing does.
+	Refused error
+}
 
 func (e *NeedsSeat) Error() string {
+	if e.Refused != nil {
+		return e.Refused.Error()
+	}
 	return fmt.Sprintf("a seat of %q is to be acquired", e.Whole.Record.Election)
 }
+
+func (e *NeedsSeat) Unwrap() error { return e.Refused }
 
 // NeedsWhole says that a rule has to be run again with that election, of which the one that it was
 // run for is a seat.
@@ -31,7 +41,8 @@ func (e *NeedsWhole) Error() string { return fmt.Sprintf("%q is needed", e.Whole
 
 // seated is the election with what the whole says, if it is a seat, or is to be one.
 //
-// Errors: NeedsWhole; LeaseHeld if it is no seat any more, or if the whole bars the candidate.
+// Errors: NeedsWhole; LeaseHeld if it is no seat, as it is used for something else, if it is none
+// any more, or if the whole bars the candidate.
 func (s Snapshot) seated(c AcquireCommand) (Snapshot, error) {
 	r := &s.Record
 	if c.Whole == nil && r.Standing.Seat == 0 {
@@ -40,6 +51,11 @@ func (s Snapshot) seated(c AcquireCommand) (Snapshot, error) {
 	of, n, _ := r.Election.SeatOf()
 	if c.Whole == nil || c.Whole.Record.Revision < r.Standing.Seat {
 		return s, &NeedsWhole{of}
+	}
+	if s.foreign() {
+		err := s.Refuse(leadership.LeaseHeld, "election %q is no seat of %q, as it has a configuration or orders of its own; delete it and configure %q again, or give that fewer seats", r.Election, of, of)
+		err.Reason = leadership.ReasonSeats
+		return s, err
 	}
 	whole := *c.Whole
 	whole.Now = s.Now
@@ -53,6 +69,17 @@ func (s Snapshot) seated(c AcquireCommand) (Snapshot, error) {
 	}
 	r.Policy.Config, r.Standing.Seat = whole.seatConfig(), whole.Record.Revision
 	return s, nil
+}
+
+// acquireUntold is Acquire of an election whose seats may not all have heard of its last change.
+func (s Snapshot) acquireUntold(c AcquireCommand) (Change, error) {
+	told := s
+	told.Record.Standing.Untold = 0
+	_, err := Acquire(told, c)
+	if _, ok := errors.AsType[*NeedsSeat](err); ok {
+		err = nil
+	}
+	return Change{}, &NeedsSeat{Whole: s, Refused: err}
 }
 
 // hasSeat reports whether the whole has so many seats.
@@ -107,14 +134,16 @@ func Tell(s, whole Snapshot) (Change, error) {
 // RefuseSeat returns why an election that is no seat yet cannot become one: an operator uses it for
 // something else. nil if it can.
 func RefuseSeat(s Snapshot) error {
-	r := s.Record
-	if r.Standing.Seat > 0 || r.Deleted || !s.Exists() {
+	if !s.foreign() {
 		return nil
 	}
-	if r.Policy.LeaseDuration > 0 || r.Standing.Overrides != "" || r.Standing.Breakers != "" {
-		return leadership.Invalid("policy.seats", fmt.Errorf("election %q, which would be a seat, exists already, with a configuration or orders of its own; delete it, or choose another name or fewer seats", r.Election))
-	}
-	return nil
+	return leadership.Invalid("policy.seats", fmt.Errorf("election %q, which would be a seat, exists already, with a configuration or orders of its own; delete it, or choose another name or fewer seats", s.Record.Election))
+}
+
+// foreign reports whether an operator uses the election for something else than a seat.
+func (s *Snapshot) foreign() bool {
+	r := &s.Record
+	return r.Standing.Seat == 0 && !r.Deleted && s.Exists() && (r.Policy.LeaseDuration > 0 || r.Standing.Overrides != "" || r.Standing.Breakers != "")
 }
 
 // endsSeat is why the term at the seat ends; "" if the whole lets it go on.

@@ -138,6 +138,8 @@ type RaiseCommand struct {
 	Above leadership.Revision
 	// Lock is how long no lease is granted, unless the record itself asks for longer.
 	Lock time.Duration
+	// Deleted says that an election that was never seen is created as a deleted one.
+	Deleted bool
 }
 
 // Raise decides in a store that was restored from a backup. Token and revision become Above in one
@@ -176,8 +178,9 @@ func Raise(s Snapshot, c RaiseCommand) (Change, error) {
 		ch.vacate(leadership.EventExpired, s.Now, lock)
 		return ch.trusted(s)
 	}
+	ch.Record.Deleted = r.Deleted || c.Deleted && !s.Exists()
 	ch.lock(s.Now, lock)
 	ch.Record.Standing.Ended = ended{Token: ch.Record.Token} // how the last forgotten term ended is not known
-	ch.announce(s.transferred(r), "")
+	ch.announce(s.transferred(ch.Record), "")
 	return ch.trusted(s)
 }

@@ -17,7 +17,8 @@ import (
 // an unlock and a verdict. The lease that an order returns has the overrides.
 //
 // A change of an election that has seats is told to all of them before it is answered. After an
-// error it may be made, and not all may have heard: the same again tells them.
+// error it may be made, and not all may have heard: the same again tells them, or the next acquire
+// or tick. It is OutcomeUnknown if one that was to be a seat was configured for itself meanwhile.
 //
 // Errors: those of Validate and of Apply.
 func (s *Service) Do(ctx context.Context, c leadership.Command) (leadership.Lease, error) {
@@ -39,15 +40,16 @@ func (s *Service) Do(ctx context.Context, c leadership.Command) (leadership.Leas
 	if ordered && order.Principal != "" && leadership.Actor(ctx) == "" {
 		return leadership.Lease{}, leadership.Invalid("principal", errors.New("this server does not verify its callers (serve --auth), so it knows no principals; ban a candidate by its id"))
 	}
+	var unheard int
 	if configure, ok := c.(leadership.Configure); ok && configure.Config.Seats > 0 {
-		if err := s.refuseSeats(ctx, configure); err != nil {
+		if unheard, err = s.refuseSeats(ctx, configure); err != nil {
 			return leadership.Lease{}, err
 		}
 	}
 	_, unlocks := c.(leadership.Unlock) // the first one is refused, and changes nothing
 	snap, err := s.update(ctx, e, rule.Expect{Change: !unlocks}, func(snap rule.Snapshot) (rule.Change, error) { return rule.Apply(snap, c) })
-	if err == nil && snap.Record.Standing.Untold > 0 {
-		err = s.tell(ctx, snap)
+	if snap.Record.Standing.Untold = max(snap.Record.Standing.Untold, unheard); err == nil && snap.Record.Standing.Untold > 0 {
+		err = s.tellAfter(ctx, snap)
 	}
 	if err != nil {
 		return leadership.Lease{}, err

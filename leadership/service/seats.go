@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -16,9 +17,6 @@ import (
 // candidate's own gets back the seat that an earlier call was granted, as far as Seating.Order
 // knows of it.
 func (s *Service) acquireSeat(ctx context.Context, r leadership.AcquireRequest, whole rule.Snapshot) (leadership.Grant, error) {
-	if whole.Record.Standing.Untold > 0 { // the caller that changed it stopped before all seats were told
-		_ = s.tell(ctx, whole) // a grant is by the whole as it was read, even if some seats have not heard
-	}
 	if r.Key == nil {
 		r.Key = new(leadership.NewKey())
 	}
@@ -32,15 +30,17 @@ func (s *Service) acquireSeat(ctx context.Context, r leadership.AcquireRequest, 
 	}
 	refused := whole.Refuse(leadership.LeaseHeld, "election %q has no seat that can be acquired now", whole.Record.Election)
 	refused.Reason = leadership.ReasonHeld
+	foreign := false
 	for _, seat := range order {
 		r.Election = seat
 		g, err := s.acquire(ctx, r, &whole)
 		refusal, ok := errors.AsType[*leadership.Error](err)
 		switch {
 		case ok && refusal.Code == leadership.LeaseHeld && refusal.Lease != nil && refusal.Lease.Election == seat:
-			if seating.Refused(refusal); refusal.Cause == nil || refused.Lease.Election == whole.Record.Election {
+			if seating.Refused(refusal); !foreign && (refusal.Cause == nil || refused.Lease.Election == whole.Record.Election) {
 				refused = refusal // a halt of one seat is nothing to those who wait for another
 			}
+			foreign = foreign || refusal.Reason == leadership.ReasonSeats && refusal.Cause == nil // no time or order changes that
 		case ok && (refusal.Code == leadership.ElectionDeleted || refusal.Code == leadership.RecordCorrupt): // the others are as they were
 		default:
 			return g, err
@@ -75,31 +75,52 @@ func (s *Service) whole(ctx context.Context, e leadership.Election) (*rule.Snaps
 }
 
 // tell lets all seats of the whole hear of its last change. If some could not be told, the next
-// change of it, the same again too, or the next acquire tells them.
+// change of it, the same again too, the next acquire or the next tick tells them.
+//
+// Error: InvalidArgument, if one is used for something else. It has nothing to hear, and the others
+// have heard.
 func (s *Service) tell(ctx context.Context, whole rule.Snapshot) error {
 	r := whole.Record
 	errs := make([]error, r.Standing.Untold)
 	s.eachSeat(len(errs), func(i int) {
 		_, errs[i] = s.update(ctx, r.Election.Seat(i+1), rule.Expect{Change: true}, func(snap rule.Snapshot) (rule.Change, error) { return rule.Tell(snap, whole) })
 	})
-	if err := cmp.Or(errs...); err != nil {
-		return err
+	for _, err := range errs {
+		if err != nil && !errors.Is(err, leadership.InvalidArgument) {
+			return err
+		}
 	}
 	_, err := s.update(ctx, r.Election, rule.Expect{Change: true}, func(snap rule.Snapshot) (rule.Change, error) { return rule.Told(snap, r.Revision) })
+	return cmp.Or(err, cmp.Or(errs...))
+}
+
+// tellAfter is tell for the caller that made the change, even if it goes away meanwhile. The change
+// stands, also if one of the seats was given another use since refuseSeats.
+func (s *Service) tellAfter(ctx context.Context, whole rule.Snapshot) error {
+	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), lapseTimeout)
+	defer cancel()
+	err := s.tell(late, whole)
+	if errors.Is(err, leadership.InvalidArgument) {
+		err = &leadership.Error{Code: leadership.OutcomeUnknown, Detail: fmt.Sprintf("election %q was changed, and has not all of its seats (%v); mend that, and make the same call again", whole.Record.Election, err)}
+	}
 	return err
 }
 
-// refuseSeats returns why one of the elections that would be seats cannot be one.
-func (s *Service) refuseSeats(ctx context.Context, c leadership.Configure) error {
-	errs := make([]error, c.Config.Seats)
-	s.eachSeat(len(errs), func(i int) {
-		snap, err := s.store.Get(ctx, c.Election.Seat(i+1))
-		if err == nil {
-			err = rule.RefuseSeat(snap)
+// refuseSeats returns why one of the elections that would be seats cannot be one. unheard is the
+// highest that is none yet, also if the election has as many seats already.
+func (s *Service) refuseSeats(ctx context.Context, c leadership.Configure) (unheard int, err error) {
+	seats, errs := make([]rule.Snapshot, c.Config.Seats), make([]error, c.Config.Seats)
+	s.eachSeat(len(seats), func(i int) {
+		if seats[i], errs[i] = s.store.Get(ctx, c.Election.Seat(i+1)); errs[i] == nil {
+			errs[i] = rule.RefuseSeat(seats[i])
 		}
-		errs[i] = err
 	})
-	return cmp.Or(errs...)
+	for i, seat := range seats {
+		if seat.Record.Standing.Seat == 0 {
+			unheard = i + 1
+		}
+	}
+	return unheard, cmp.Or(errs...)
 }
 
 // explainSeats says why the candidate leads at no seat of the whole, or at which it does: x is what

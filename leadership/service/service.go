@@ -77,6 +77,12 @@ func renewal(r leadership.LeaseRequest) (rule.Renewal, error) {
 func (s *Service) Acquire(ctx context.Context, r leadership.AcquireRequest) (leadership.Grant, error) {
 	g, err := s.acquire(ctx, r, nil)
 	if needs, ok := errors.AsType[*rule.NeedsSeat](err); ok {
+		if needs.Whole.Record.Standing.Untold > 0 { // the caller that changed it stopped before all seats were told
+			_ = s.tell(ctx, needs.Whole) // a grant is by the whole as it was read, even if some seats have not heard
+		}
+		if needs.Refused != nil {
+			return leadership.Grant{}, needs.Refused
+		}
 		return s.acquireSeat(ctx, r, needs.Whole)
 	}
 	return g, err

@@ -57,9 +57,9 @@ type Store interface {
 	// there are.
 	Held(ctx context.Context, after leadership.Election, limit int) (rule.Listing, error)
 
-	// Retirable returns up to limit names of elections whose Record.RetireAt has come by the given
-	// instant, those first that are due longest. The caller decides by the rule Retire. It costs
-	// what it finds, however many elections there are.
+	// Retirable returns up to limit names of elections whose Record.DueAt has come by the given
+	// instant, those first that are due longest. The caller decides by the rule Retire, or tells
+	// the seats. It costs what it finds, however many elections there are.
 	Retirable(ctx context.Context, at time.Time, limit int) ([]leadership.Election, error)
 
 	// Renew sends a heartbeat for each of the leases, at most MaxBatch, no election twice, without

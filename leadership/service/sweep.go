@@ -55,9 +55,21 @@ func (s *Service) ExpireAll(ctx context.Context) (expired int, err error) {
 	}
 }
 
-// RetireAll deletes the elections that have been vacant for too long; see the rule Retire. It
-// returns how many it deleted, also with an error, as ExpireAll does.
+// RetireAll deletes the elections that have been vacant for too long; see the rule Retire. It also
+// does what TellAll does. It returns how many it deleted, also with an error, as ExpireAll does.
 func (s *Service) RetireAll(ctx context.Context) (retired int, err error) {
+	return s.dueAll(ctx, rule.Retire)
+}
+
+// TellAll lets the seats of all elections hear of changes whose callers stopped before all seats
+// were told.
+func (s *Service) TellAll(ctx context.Context) error {
+	_, err := s.dueAll(ctx, func(rule.Snapshot) (rule.Change, error) { return rule.Change{}, nil })
+	return err
+}
+
+// dueAll runs a rule on each election whose Record.DueAt has come, and tells its seats.
+func (s *Service) dueAll(ctx context.Context, decide func(rule.Snapshot) (rule.Change, error)) (changed int, err error) {
 	now, err := s.Now(ctx)
 	if err != nil {
 		return 0, err
@@ -65,34 +77,38 @@ func (s *Service) RetireAll(ctx context.Context) (retired int, err error) {
 	var failed error
 	tried := make(map[leadership.Election]bool)
 	for {
-		due, err := s.store.Retirable(ctx, now, leadership.MaxPageSize+len(tried)-retired) // those that are left come first
+		due, err := s.store.Retirable(ctx, now, leadership.MaxPageSize+len(tried)-changed) // those that are left come first
 		if err != nil {
-			return retired, cmp.Or(failed, err)
+			return changed, cmp.Or(failed, err)
 		}
-		whole := len(due) < leadership.MaxPageSize+len(tried)-retired
+		whole := len(due) < leadership.MaxPageSize+len(tried)-changed
 		due = slices.DeleteFunc(due, func(e leadership.Election) bool { return tried[e] })
 		for _, e := range due {
 			tried[e] = true
 		}
-		n, err := s.changeAll(ctx, due, rule.Retire)
-		retired, failed = retired+n, cmp.Or(failed, err, ctx.Err())
+		n, err := s.changeAll(ctx, due, decide)
+		changed, failed = changed+n, cmp.Or(failed, err, ctx.Err())
 		if whole || len(due) == 0 || ctx.Err() != nil {
-			return retired, failed
+			return changed, failed
 		}
 	}
 }
 
-// changeAll runs a rule on each of the elections, a few at a time, and returns how many it changed.
-// The error is the first. One that needs a newer program is left to it.
+// changeAll runs a rule on each of the elections, a few at a time, and tells the seats of those
+// whose last change they may not have heard of. It returns how many the rule changed. The error is
+// the first. One that needs a newer program is left to it.
 func (s *Service) changeAll(ctx context.Context, all []leadership.Election, decide func(rule.Snapshot) (rule.Change, error)) (changed int, err error) {
 	var mu sync.Mutex // guards changed and err
 	each(len(all), func(i int) {
 		wrote := false
-		_, failed := s.update(ctx, all[i], rule.Expect{}, func(snap rule.Snapshot) (rule.Change, error) {
+		snap, failed := s.update(ctx, all[i], rule.Expect{}, func(snap rule.Snapshot) (rule.Change, error) {
 			ch, err := decide(snap)
 			wrote = !ch.Empty()
 			return ch, err
 		})
+		if failed == nil && snap.Record.Standing.Untold > 0 {
+			failed = s.tell(ctx, snap)
+		}
 		mu.Lock()
 		defer mu.Unlock()
 		if failed == nil && wrote {

@@ -141,8 +141,8 @@
 // again.
 //
 // Held is a query for a leaderId that is not empty, Retirable one for retireAt, which only a vacant
-// election with a RetireAfter has. The indexes over the two are written at a grant and at an end,
-// and by no renewal.
+// election with a RetireAfter has, or one whose seats are being told of a change. The indexes over
+// the two are written at a grant and at an end, and by no renewal.
 //
 // # Limits
 //

@@ -52,7 +52,7 @@ const (
 	// nothing had been written.
 	dueField = "renewalDue"
 
-	// retireAt is Record.RetireAt, for Retirable to find; missing if that is zero. Nothing is
+	// retireAt is Record.DueAt, for Retirable to find; missing if that is zero. Nothing is
 	// decided by it.
 	retireField = "retireAt"
 )
@@ -91,7 +91,7 @@ func encodeRecord(r rule.Record, carried rule.Carried, heartbeats int64, w write
 		policyField:      text(carried.Policy),
 		standingField:    text(carried.Standing),
 	}
-	if at := r.RetireAt(); !at.IsZero() {
+	if at := r.DueAt(); !at.IsZero() {
 		v[retireField] = instant(at)
 	}
 	switch {

@@ -163,7 +163,7 @@ func (s *strict) metadata(v spanner.NullString) leadership.Metadata {
 func columns(ch rule.Change, carried rule.Carried) map[string]any {
 	r := ch.Record
 	held := r.LeaderID != ""
-	retireAt := r.RetireAt()
+	dueAt := r.DueAt()
 	c := map[string]any{
 		"cluster_id":     string(r.Election),
 		"schema_version": int64(SchemaVersion),
@@ -182,7 +182,7 @@ func columns(ch rule.Change, carried rule.Carried) map[string]any {
 		"ends_because":   nullText(string(r.EndsBecause)),
 		"ended_at":       spanner.NullTime{Time: r.EndedAt, Valid: !r.EndedAt.IsZero()},
 		"locked_until":   spanner.NullTime{Time: r.EndedAt.Add(r.LockFor), Valid: !r.EndedAt.IsZero()},
-		"retire_at":      spanner.NullTime{Time: retireAt, Valid: !retireAt.IsZero()},
+		"retire_at":      spanner.NullTime{Time: dueAt, Valid: !dueAt.IsZero()},
 	}
 	switch {
 	case ch.Heartbeat:

@@ -18,7 +18,7 @@ CREATE TABLE IF NOT EXISTS LeadershipSchema (
 -- ends_by, ends_because: the instant that no heartbeat extends the lease beyond, and why; NULL if there is none.
 -- needs: the lowest version of the program that may decide on the row. policy, standing: JSON text that only the program looks into.
 -- ended_at, locked_until: when the last lease ended, and from when somebody may lead again; NULL while somebody leads.
--- retire_at: Record.RetireAt, for finding only; NULL if there is none. No renewal changes it.
+-- retire_at: Record.DueAt, for finding only; NULL if there is none. No renewal changes it.
 CREATE TABLE IF NOT EXISTS Leadership (
   cluster_id     STRING(128) NOT NULL,
   schema_version INT64 NOT NULL,
@@ -42,7 +42,7 @@ CREATE TABLE IF NOT EXISTS Leadership (
   retire_at      TIMESTAMP,
 ) PRIMARY KEY (cluster_id);
 
--- For the tick: which elections have a leader, and which are to be retired, and when. Both leave out the rows that have a NULL.
+-- For the tick: which elections have a leader, and which are to be retired, or have seats that have not heard of a change, and when. Both leave out the rows that have a NULL.
 CREATE NULL_FILTERED INDEX IF NOT EXISTS LeadershipHeld ON Leadership (cluster_id, leader_id);
 CREATE NULL_FILTERED INDEX IF NOT EXISTS LeadershipRetirable ON Leadership (retire_at);
 

@@ -3,6 +3,7 @@ package storetest
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"regent/leadership"
@@ -11,6 +12,35 @@ import (
 )
 
 var seatCases = []contractCase{
+	{"an election whose seats may not have heard of its last change is due, until a tick has told them", func(h *handles) {
+		s := service.New(h.a)
+		if _, err := s.Do(h.Context(), leadership.Configure{Election: jobs, Config: leadership.Config{Seats: 2, LeaseDuration: time.Hour}}); err != nil {
+			h.Fatal(err)
+		}
+		g, err := s.Acquire(h.Context(), leadership.AcquireRequest{Election: jobs, CandidateID: "ann"})
+		if err != nil {
+			h.Fatal(err)
+		}
+		now := func() time.Time { return h.get(h.a, jobs).Now }
+		if got := h.retirable(now(), 10); len(got) != 0 {
+			h.Errorf("all have heard, and due are %v", got)
+		}
+		drain := leadership.Order{Kind: leadership.OrderPause, Mode: leadership.PauseDrain, For: time.Hour, Reason: "r", Actor: "op"}
+		h.update(h.a, jobs, apply(drain)) // its process dies before it tells anyone
+		if got := h.retirable(now(), 10); !slices.Equal(got, []leadership.Election{jobs}) {
+			h.Errorf("due are %v, want %s", got, jobs)
+		}
+		if n, err := service.New(h.b).RetireAll(h.Context()); n != 0 || err != nil {
+			h.Errorf("retired %d, %v", n, err)
+		}
+		l, err := s.Renew(h.Context(), leadership.LeaseRequest{Election: g.Election, CandidateID: "ann", Key: g.Key, Token: g.Token})
+		if err != nil || l.EndsBecause != leadership.EndsDrained {
+			h.Errorf("after a tick the leader of a seat goes on (%q), %v", l.EndsBecause, err)
+		}
+		if got := h.retirable(now(), 10); len(got) != 0 {
+			h.Errorf("once they were told, due are %v", got)
+		}
+	}},
 	{"an election with seats grants each of them, and no more, whichever process asks", func(h *handles) {
 		by := [2]*service.Service{service.New(h.a), service.New(h.b)}
 		seats := func(s *service.Service, n int) {

@@ -1,4 +1,4 @@
-// Package retirement keeps, for stores in memory, which elections are to be retired and when.
+// Package retirement keeps, for stores in memory, which elections are due for a tick and when.
 package retirement
 
 import (
@@ -10,12 +10,12 @@ import (
 	"regent/leadership/rule"
 )
 
-// Plan has Record.RetireAt of each election that is to be retired.
+// Plan has Record.DueAt of each election that has one.
 type Plan map[leadership.Election]time.Time
 
-// Set notes the instant at which the record is due, if it is to be retired.
+// Set notes the instant at which the record is due, if it ever is.
 func (p Plan) Set(r *rule.Record) {
-	if at := r.RetireAt(); at.IsZero() {
+	if at := r.DueAt(); at.IsZero() {
 		delete(p, r.Election)
 	} else {
 		p[r.Election] = at

@@ -60,6 +60,9 @@ func Look(ctx context.Context, server Server, declared []Declared, o Options) ([
 		steps = append(steps, step(d, now, deleted, o))
 	}
 	for _, e := range slices.Sorted(maps.Keys(listed)) {
+		if listed[e].Seat > 0 { // it goes with its election
+			continue
+		}
 		if under(o.Prune, e) && !strings.HasPrefix(string(e), wire.OwnPrefix) {
 			steps = append(steps, prune(listed[e], o))
 		}

@@ -255,3 +255,16 @@ func TestADiffIsInTheWordsOfAFile(t *testing.T) {
 		t.Errorf("%s, %v, want %s", document, err, want)
 	}
 }
+
+func TestSeatsAreNotPrunedWithoutTheirElection(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	seats := leadership.Config{Seats: 2}
+	b.configure("e", seats)
+	for _, s := range b.look(Options{Prune: []string{"e"}}, Declared{Election: "e", Config: seats, Place: "f:1"}) {
+		if s.Action != None {
+			_, err := s.Do(t.Context(), b)
+			t.Errorf("%s %s: %v", s.Action, s.Election, err)
+		}
+	}
+}

@@ -252,15 +252,20 @@ export function fleet(main, visitor, stream, status) {
     say(counted, keep.length < found.length ? `the first ${keep.length} of ${found.length}` : `${found.length} of ${all.size}`);
   }
 
-  // poll reads the list, page by page.
+  // poll reads the list, page by page. If it has read too much at once, it waits and reads on.
   async function poll() {
     if (document.hidden) await new Promise(shown => document.addEventListener('visibilitychange', shown, {once: true}));
     try {
       const found = new Set();
       for (let token = ''; token !== undefined;) {
-        const p = await call('/v1/elections?pageSize=1000' + (token && '&pageToken=' + encodeURIComponent(token)));
-        for (const l of p.elections) { learn(l); found.add(l.election); }
-        token = p.nextPageToken;
+        try {
+          const p = await call('/v1/elections?pageSize=1000' + (token && '&pageToken=' + encodeURIComponent(token)));
+          for (const l of p.elections) { learn(l); found.add(l.election); }
+          token = p.nextPageToken;
+        } catch (e) {
+          if (e.status !== 429) throw e;
+          await new Promise(over => setTimeout(over, e.doc.retryAfterMs ?? 1000));
+        }
       }
       for (const r of all.values()) if (!found.has(r.name)) forget(r);
       status(true);

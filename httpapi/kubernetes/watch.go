@@ -49,7 +49,7 @@ func (d *Door) watch(w http.ResponseWriter, r *http.Request, s selection) error 
 			return err
 		}
 	}
-	opening, cancel := context.WithTimeout(r.Context(), d.config.Timeout)
+	opening, cancel := d.patience(w, r)
 	defer cancel()
 	from, err := d.source(opening, s, after)
 	if err != nil {

@@ -428,11 +428,14 @@ func (g *Guarded) Await(ctx context.Context, r leadership.ReadRequest, wait time
 
 // List implements Protocol. It leaves out elections that the caller may not see; see visible.
 func (g *Guarded) List(ctx context.Context, r leadership.ListRequest) (page leadership.Page, err error) {
-	defer func() { g.answered(ctx, wire.VerbList, len(page.Leases)) }()
+	read := 0
+	defer func() { g.answered(ctx, wire.VerbList, max(read, len(page.Leases))) }()
 	if len(g.filters) == 0 || r.Validate() != nil {
 		return guarded(ctx, g, wire.VerbList, Op{N: 1}, g.service.List, r)
 	}
-	return guarded(ctx, g, wire.VerbList, Op{N: 1}, g.visible, r)
+	return guarded(ctx, g, wire.VerbList, Op{N: 1}, func(ctx context.Context, r leadership.ListRequest) (leadership.Page, error) {
+		return g.visible(ctx, r, &read)
+	}, r)
 }
 
 // Events implements Protocol.

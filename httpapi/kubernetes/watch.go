@@ -18,7 +18,7 @@ type watching struct {
 	w         http.ResponseWriter
 	table     string // the version of Tables to send; "" for Leases
 	bookmarks bool
-	sent      map[leadership.Election]leadership.Revision // the revision of each Lease that was sent
+	sent      map[leadership.Election]leadership.Revision // the revision of each Lease that was sent, unless it is over
 	last      time.Time                                   // the latest version that was sent
 }
 
@@ -184,6 +184,9 @@ func (t *watching) pass(ctx context.Context, changes []change) error {
 		}
 		if err := t.send(kind, one, at); err != nil {
 			return err
+		}
+		if kind == "DELETED" && l.Revision == c.revision { // nothing older comes any more
+			delete(t.sent, c.election)
 		}
 	}
 	return nil

@@ -15,8 +15,8 @@ import (
 	"regent/leadership/service"
 )
 
-// A list is one answer here, however many Leases there are: a client that is refused asks for all of
-// them again, and is refused again.
+// A list is one answer here, however many Leases there are: a client that is refused asks for all
+// of them again, and is refused again.
 func TestAListLargerThanTheRateOfReadsIsAnswered(t *testing.T) {
 	const many = 5_000
 	f := newFixture(t, limit.New(limit.Config{Limits: func(authn.Principal) limit.Limits { return limit.Limits{Reads: 50} }}))

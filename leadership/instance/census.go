@@ -48,8 +48,8 @@ func (i *Instance) Census(ctx context.Context, which leadership.Selection) (*Cen
 // Close ends the census. Idempotent.
 func (c *Census) Close() { c.leave() }
 
-// All reads all elections whose names begin with the prefix, as a Census does, in the order of their
-// names. With an error it returns those that it has read.
+// All reads all elections whose names begin with the prefix, as a Census does, in the order of
+// their names. With an error it returns those that it has read.
 func (i *Instance) All(ctx context.Context, prefix string) (all []leadership.Lease, err error) {
 	c, err := i.Census(ctx, leadership.Selection{Prefix: prefix})
 	if err != nil {

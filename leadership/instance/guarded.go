@@ -510,8 +510,8 @@ func (g *Guarded) Census(ctx context.Context, which leadership.Selection) (*Cens
 	return c, err
 }
 
-// All implements Service. It needs the rights of Feed. The caller owes for the elections afterwards:
-// if it was refused on the way, it would begin again, and be refused again.
+// All implements Service. It needs the rights of Feed. The caller owes for the elections
+// afterwards: refused on the way, it would begin again, and be refused again.
 func (g *Guarded) All(ctx context.Context, prefix string) ([]leadership.Lease, error) {
 	all, err := guarded(ctx, g, wire.VerbWatchAll, Op{Prefix: prefix, N: 1}, g.service.All, prefix)
 	g.answered(ctx, wire.VerbWatchAll, len(all))

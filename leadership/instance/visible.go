@@ -45,15 +45,15 @@ const (
 	// enoughReads is after how many reads a page is sent that is not full. One read more counts for
 	// each 100 elections.
 	enoughReads = 64
-	// leastRead is how many elections are read at once after some of which none is shown: many may be
-	// deleted.
+	// leastRead is how many elections are read at once after some of which none is shown: many may
+	// be deleted.
 	leastRead = 100
 )
 
 // visible reads a page of what the caller may see, and adds to read how many elections it has read.
 // It reads only names that the caller's rights cover, so that neither the cost of a call nor its
-// duration depends on hidden elections. A page that continues after a hidden name would reveal it, so
-// it reads on until there is another name; a page may be empty then.
+// duration depends on hidden elections. A page that continues after a hidden name would reveal it:
+// it reads on until there is another name. A page may be empty.
 func (g *Guarded) visible(ctx context.Context, r leadership.ListRequest, read *int) (leadership.Page, error) {
 	op := Op{Row: g.rows[wire.VerbList]}
 	most := cmp.Or(r.Limit, leadership.DefaultPageSize)

@@ -95,7 +95,7 @@ limits: [{principals: [bob@example.com], watchers: 1}]
 	p.until("document.querySelector('#live').textContent == 'Live'")
 }
 
-// A visitor that reads the list, for there is no stream of what it may see, owes a call for every 20
+// A visitor that reads the list, for no stream has what it may see, owes a call for every 20
 // elections of a page.
 func TestAListThatIsMoreThanAVisitorMayReadAtOnceIsReadOn(t *testing.T) {
 	p, s := newTab(t), newSite(t, `

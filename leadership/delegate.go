@@ -118,4 +118,5 @@ const (
 type Tree struct {
 	Leases   []Lease // the parents before their children
 	Complete bool    // there were no more, and all that could have been were read
+	Read     int     // how many elections were read below the first; not told to clients
 }

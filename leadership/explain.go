@@ -32,6 +32,7 @@ type Explanation struct {
 	Seat        int     // at which it leads, of an election that has seats
 	Causes      []Cause // the most lasting first
 	ReadAt      time.Time
+	Reads       int // of seats, strongly, for it; not told to clients
 }
 
 // Banned names what a cause of the code BANNED bars, where it bars the candidate.

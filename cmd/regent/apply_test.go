@@ -20,6 +20,7 @@ import (
 
 	"regent/cmd/regent/internal/apply"
 	"regent/leadership"
+	"regent/leadership/wire"
 )
 
 // fileOf writes a file and returns its name.
@@ -100,11 +101,11 @@ func TestASignalEndsApplyWithASummary(t *testing.T) {
 	}
 }
 
-func TestApplyWaitsWhenItCallsTooOften(t *testing.T) {
+func TestCommandsOfManyCallsWaitWhenTheyCallTooOften(t *testing.T) {
 	t.Parallel()
-	var puts atomic.Int32
+	var calls atomic.Int32
 	proxy := throughProxy(t, startServer(t, newClock()), func(w http.ResponseWriter, r *http.Request) bool {
-		if r.Method != http.MethodPut || puts.Add(1) != 2 {
+		if r.Method != http.MethodPut && r.URL.Path != wire.PathElections || calls.Add(1) != 2 {
 			return false
 		}
 		w.Header().Set("Content-Type", "application/problem+json")
@@ -113,8 +114,15 @@ func TestApplyWaitsWhenItCallsTooOften(t *testing.T) {
 		return true
 	})
 	regent(t, proxy, "apply -f", fileOf(t, "elections: {a: {}, b: {}, c: {}}")).want(t, exitDone)
-	if puts.Load() != 4 {
-		t.Errorf("%d writes, want 4", puts.Load())
+	if calls.Load() != 4 {
+		t.Errorf("%d writes, want 4", calls.Load())
+	}
+	for _, command := range []string{"list", "drill * --dry-run"} {
+		calls.Store(1)
+		regent(t, proxy, command).want(t, exitDone)
+		if calls.Load() != 3 {
+			t.Errorf("%s: %d calls, want 2", command, calls.Load()-1)
+		}
 	}
 }
 

@@ -53,7 +53,12 @@ func (c *cli) completeElection(cmd *cobra.Command, args []string, prefix string)
 	var names []string
 	c.timeout = min(c.timeout, completionTimeout)
 	err := c.ask(cmd.Context(), func(ctx context.Context, server *client.Client) error {
-		page, err := server.List(ctx, leadership.ListRequest{Prefix: prefix, Limit: completionLimit})
+		r := leadership.ListRequest{Prefix: prefix, Limit: completionLimit}
+		page, err := server.List(ctx, r)
+		for err == nil && len(page.Leases) == 0 && page.Next != "" { // those that it has read are deleted
+			r.After = page.Next
+			page, err = server.List(ctx, r)
+		}
 		for _, lease := range page.Leases {
 			names = append(names, cobra.CompletionWithDesc(string(lease.Election), cmp.Or(string(lease.LeaderID), string(lease.State))))
 		}

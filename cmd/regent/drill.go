@@ -146,14 +146,13 @@ func (d *drill) rounds(ctx context.Context) error {
 
 // matching returns the elections that a drill may be about, those after the last one first.
 func (d *drill) matching(ctx context.Context, last leadership.Election) ([]leadership.Lease, error) {
-	ctx, cancel := context.WithTimeout(ctx, d.timeout)
-	defer cancel()
+	patient := patientServer{d.server, d.timeout}
 	begin, pattern := d.of.Pattern()
 	if !pattern {
-		l, err := d.server.Get(ctx, d.of)
+		l, err := patient.Get(ctx, d.of)
 		return []leadership.Lease{l}, err
 	}
-	all, err := apply.List(ctx, d.server, begin)
+	all, err := apply.List(ctx, patient, begin)
 	i := slices.IndexFunc(all, func(l leadership.Lease) bool { return l.Election > last })
 	if i < 0 {
 		return all, err

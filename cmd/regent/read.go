@@ -22,13 +22,15 @@ func (c *cli) listCommand() *cobra.Command {
 		Short: "List the elections and who leads them",
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.ask(cmd.Context(), func(ctx context.Context, server *client.Client) error {
-				leases, err := apply.List(ctx, server, prefix)
-				if err != nil {
-					return err
-				}
-				return c.printLeases(leases)
-			})
+			server, err := c.connect()
+			if err != nil {
+				return err
+			}
+			leases, err := apply.List(cmd.Context(), patientServer{server, c.timeout}, prefix)
+			if err != nil {
+				return err
+			}
+			return c.printLeases(leases)
 		},
 	}
 	cmd.Flags().StringVar(&prefix, "prefix", "", "only elections whose names begin with `TEXT`")

@@ -26,7 +26,8 @@ type Config struct {
 	Secret func(context.Context) ([]byte, error)
 	// Admit, if it is not nil, is asked before a body is read.
 	Admit wire.Admit
-	// Timeout bounds the calls of the service that one request makes: 10 s if it is zero.
+	// Timeout bounds the calls of the service that one request makes: 10 s if it is zero. A list of
+	// all Leases may take six times as long.
 	Timeout time.Duration
 	// StreamLimit is how long a watch lasts at most, before its client watches on: 270 s if it is
 	// zero.

@@ -37,7 +37,7 @@ func (d *Door) survey(w http.ResponseWriter, r *http.Request, k key) error {
 	if wantsWatch(r) {
 		return s.denied(r, "watch", d.watch(w, r, s))
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), d.config.Timeout)
+	ctx, cancel := d.patience(w, r)
 	defer cancel()
 	from, err := d.source(ctx, s, instance.Cursor{})
 	if err != nil {
@@ -59,6 +59,15 @@ func (d *Door) survey(w http.ResponseWriter, r *http.Request, k key) error {
 	}
 	reply(w, http.StatusOK, object{"kind": "LeaseList", "apiVersion": apiVersion, "metadata": listMeta{ResourceVersion: seen}, "items": items})
 	return nil
+}
+
+// patience bounds the reading of all Leases, which are one answer: by a minute, as an API server of
+// Kubernetes does.
+func (d *Door) patience(w http.ResponseWriter, r *http.Request) (context.Context, context.CancelFunc) {
+	limit := 6 * d.config.Timeout
+	// An error means that the connection has no deadlines.
+	http.NewResponseController(w).SetWriteDeadline(time.Now().Add(limit + 3*stall))
+	return context.WithTimeout(r.Context(), limit)
 }
 
 // denied is the error of a caller that may not read all Leases that may be selected, in the words
@@ -118,19 +127,14 @@ func (d *Door) list(ctx context.Context, s selection) (rows []row, err error) {
 		}
 		return s.add(nil, reading.Lease), nil
 	}
-	r := leadership.ListRequest{Prefix: s.prefix(), Limit: leadership.MaxPageSize}
-	for {
-		page, err := d.config.Service.List(ctx, r)
-		if err != nil {
-			return nil, err
-		}
-		for _, l := range page.Leases {
-			rows = s.add(rows, l)
-		}
-		if r.After = page.Next; r.After == "" {
-			return rows, nil
-		}
+	all, err := d.config.Service.All(ctx, s.prefix())
+	if err != nil {
+		return nil, err
 	}
+	for _, l := range all {
+		rows = s.add(rows, l)
+	}
+	return rows, nil
 }
 
 // add adds an election if it is a Lease that is selected.

@@ -18,7 +18,7 @@ type watching struct {
 	w         http.ResponseWriter
 	table     string // the version of Tables to send; "" for Leases
 	bookmarks bool
-	sent      map[leadership.Election]leadership.Revision // the revision of each Lease that was sent
+	sent      map[leadership.Election]leadership.Revision // the revision of each Lease that was sent, unless it is over
 	last      time.Time                                   // the latest version that was sent
 }
 
@@ -49,7 +49,7 @@ func (d *Door) watch(w http.ResponseWriter, r *http.Request, s selection) error 
 			return err
 		}
 	}
-	opening, cancel := context.WithTimeout(r.Context(), d.config.Timeout)
+	opening, cancel := d.patience(w, r)
 	defer cancel()
 	from, err := d.source(opening, s, after)
 	if err != nil {
@@ -184,6 +184,9 @@ func (t *watching) pass(ctx context.Context, changes []change) error {
 		}
 		if err := t.send(kind, one, at); err != nil {
 			return err
+		}
+		if kind == "DELETED" && l.Revision == c.revision { // nothing older comes any more
+			delete(t.sent, c.election)
 		}
 	}
 	return nil

@@ -136,7 +136,7 @@ var properties = map[string]property{
 	"leftMs":         {"how long the term still lasts, in ms; 0 if it has no end", counter},
 	"endedBecause":   {"why the last term ended", nil},
 	"elections":      {"of a list, in the order of their names; of the reason HALTED, the pattern of names that is halted", nil},
-	"nextPageToken":  {"send it as pageToken to read on; left out on the last page", nil},
+	"nextPageToken":  {"send it as pageToken to read on, even if this page has none; left out on the last page", nil},
 
 	// of a cluster
 	"clusterSize":        {"how many members there are", counter},

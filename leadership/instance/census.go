@@ -1,8 +1,10 @@
 package instance
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -45,6 +47,26 @@ func (i *Instance) Census(ctx context.Context, which leadership.Selection) (*Cen
 
 // Close ends the census. Idempotent.
 func (c *Census) Close() { c.leave() }
+
+// All reads all elections whose names begin with the prefix, as a Census does, in the order of
+// their names. With an error it returns those that it has read.
+func (i *Instance) All(ctx context.Context, prefix string) (all []leadership.Lease, err error) {
+	c, err := i.Census(ctx, leadership.Selection{Prefix: prefix})
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	latest := map[leadership.Election]leadership.Lease{}
+	for more := true; more && err == nil; {
+		var page []leadership.Lease
+		page, more, err = c.Next(ctx)
+		for _, l := range page {
+			latest[l.Election] = l
+		}
+	}
+	byName := func(a, b leadership.Lease) int { return cmp.Compare(a.Election, b.Election) }
+	return slices.SortedFunc(maps.Values(latest), byName), err
+}
 
 // Next reads the next page, which may be empty and must not be changed, and reports whether more
 // may follow. After an error, call it again to go on. Errors: the store's; StoreUnavailable if ctx

@@ -70,6 +70,8 @@ type Service interface {
 	Feed(ctx context.Context, which leadership.Selection, after Cursor) (*Feed, error)
 	// Census reads the elections that are selected, page by page.
 	Census(ctx context.Context, which leadership.Selection) (*Census, error)
+	// All reads all elections whose names begin with the prefix, in the order of their names.
+	All(ctx context.Context, prefix string) ([]leadership.Lease, error)
 	// Join makes the caller a member, and reads the election. Leave ends that.
 	Join(context.Context, leadership.JoinRequest) (leadership.Reading, error)
 	Leave(context.Context, leadership.LeaveRequest) error
@@ -440,11 +442,14 @@ func (g *Guarded) Await(ctx context.Context, r leadership.ReadRequest, wait time
 
 // List implements Protocol. It leaves out elections that the caller may not see; see visible.
 func (g *Guarded) List(ctx context.Context, r leadership.ListRequest) (page leadership.Page, err error) {
-	defer func() { g.answered(ctx, wire.VerbList, len(page.Leases)) }()
+	read := 0
+	defer func() { g.answered(ctx, wire.VerbList, max(read, len(page.Leases))) }()
 	if len(g.filters) == 0 || r.Validate() != nil {
 		return guarded(ctx, g, wire.VerbList, Op{N: 1}, g.service.List, r)
 	}
-	return guarded(ctx, g, wire.VerbList, Op{N: 1}, g.visible, r)
+	return guarded(ctx, g, wire.VerbList, Op{N: 1}, func(ctx context.Context, r leadership.ListRequest) (leadership.Page, error) {
+		return g.visible(ctx, r, &read)
+	}, r)
 }
 
 // Events implements Protocol.
@@ -517,6 +522,14 @@ func (g *Guarded) Census(ctx context.Context, which leadership.Selection) (*Cens
 		c.answered = func(ctx context.Context, records int) { g.answered(ctx, wire.VerbWatchAll, records) }
 	}
 	return c, err
+}
+
+// All implements Service. It needs the rights of Feed. The caller owes for the elections
+// afterwards: refused on the way, it would begin again, and be refused again.
+func (g *Guarded) All(ctx context.Context, prefix string) ([]leadership.Lease, error) {
+	all, err := guarded(ctx, g, wire.VerbWatchAll, Op{Prefix: prefix, N: 1}, g.service.All, prefix)
+	g.answered(ctx, wire.VerbWatchAll, len(all))
+	return all, err
 }
 
 // Overrides implements Protocol.

@@ -24,7 +24,7 @@ func (g *Guarded) Leave(ctx context.Context, r leadership.LeaveRequest) error {
 // Members implements Service.
 func (g *Guarded) Members(ctx context.Context, e leadership.Election) (leadership.Members, error) {
 	m, err := guarded(ctx, g, wire.VerbMembers, Op{Election: e, N: 1}, g.service.Members, e)
-	g.answered(ctx, wire.VerbMembers, len(m.Members))
+	g.answered(ctx, wire.VerbMembers, m.Seats+len(m.Members))
 	return m, err
 }
 

@@ -21,6 +21,7 @@ type Registrar interface {
 // lead.
 func (g *Guarded) Explain(ctx context.Context, r leadership.ExplainRequest) (leadership.Explanation, error) {
 	x, err := guarded(ctx, g, wire.VerbExplain, Op{Election: r.Election, N: 1}, g.service.Explain, r)
+	g.answered(ctx, wire.VerbExplain, x.Reads*strongRead)
 	if err != nil {
 		return x, err
 	}
@@ -38,6 +39,9 @@ func (g *Guarded) Explain(ctx context.Context, r leadership.ExplainRequest) (lea
 	x.Causes = causes
 	return x, nil
 }
+
+// strongRead is how many records of an answer cost as much as a strong read: a call.
+const strongRead = 20
 
 func (g *Guarded) mayLead(ctx context.Context, r leadership.ExplainRequest) bool {
 	op := Op{Row: g.rows[wire.VerbAcquire], Election: r.Election, Candidate: r.CandidateID}

@@ -62,7 +62,7 @@ func (g *Guarded) standsStill(ctx context.Context, r *leadership.AcquireRequest)
 // Tree implements Service. What the caller may not read is left out, with what is below it.
 func (g *Guarded) Tree(ctx context.Context, e leadership.Election) (leadership.Tree, error) {
 	t, err := guarded(ctx, g, wire.VerbTree, Op{Election: e, N: 1}, g.service.Tree, e)
-	g.answered(ctx, wire.VerbTree, len(t.Leases))
+	g.answered(ctx, wire.VerbTree, max(t.Read, len(t.Leases)))
 	if err != nil || len(g.filters) == 0 {
 		return t, err
 	}

@@ -94,6 +94,7 @@ func TestEveryMethodEntersUnderItsVerb(t *testing.T) {
 		{func() { s.Census(ctx, leadership.Selection{Prefix: "p"}) }, instance.Op{Prefix: "p", N: 1}, wire.VerbWatchAll},
 		{func() { s.Feed(ctx, leadership.Selection{Of: "e"}, instance.Cursor{}) }, instance.Op{Prefix: "e.", Waits: true, N: 1}, wire.VerbWatchAll},
 		{func() { s.Census(ctx, leadership.Selection{Of: "e"}) }, instance.Op{Prefix: "e.", N: 1}, wire.VerbWatchAll},
+		{func() { s.All(ctx, "p") }, instance.Op{Prefix: "p", N: 1}, wire.VerbWatchAll},
 		{func() { s.Do(ctx, leadership.Configure{Election: "e"}) }, instance.Op{Election: "e", N: 1}, wire.VerbConfigure},
 		{func() { s.Do(ctx, leadership.Delete{Election: "e"}) }, instance.Op{Election: "e", N: 1}, wire.VerbDelete},
 		{func() { s.Do(ctx, leadership.Unlock{Election: "e", Reason: "why"}) }, instance.Op{Election: "e", Reason: "why", N: 1}, wire.VerbUnlock},

@@ -41,42 +41,63 @@ func before(e, name leadership.Election) bool {
 	return string(name) >= begin && !(pattern && e.Covers(name))
 }
 
-// enoughReads is after how many reads a page is sent that is not full.
-const enoughReads = 64
+const (
+	// enoughReads is after how many reads a page is sent that is not full. One read more counts for
+	// each 100 elections.
+	enoughReads = 64
+	// leastRead is how many elections are read at once after some of which none is shown: many may
+	// be deleted.
+	leastRead = 100
+)
 
-// visible reads a page of what the caller may see. It reads only names that the caller's rights
-// cover, so that neither the cost of a call nor its duration depends on hidden elections. An empty
-// page, or one that continues after a hidden name, would reveal one too: it reads on until there is
-// something to show.
-func (g *Guarded) visible(ctx context.Context, r leadership.ListRequest) (leadership.Page, error) {
+// visible reads a page of what the caller may see, and adds to read how many elections it has read.
+// It reads only names that the caller's rights cover, so that neither the cost of a call nor its
+// duration depends on hidden elections. A page that continues after a hidden name would reveal it:
+// it reads on until there is another name. A page may be empty.
+func (g *Guarded) visible(ctx context.Context, r leadership.ListRequest, read *int) (leadership.Page, error) {
 	op := Op{Row: g.rows[wire.VerbList]}
 	most := cmp.Or(r.Limit, leadership.DefaultPageSize)
 	reads := 0
 	var kept []leadership.Lease
+	var last leadership.Election // a name up to which all are read, for the next page to come after
 	for _, e := range within(g.filters[0].Covered(ctx, op), r.Prefix) {
 		if before(e, r.After) {
 			continue
 		}
 		begin, pattern := e.Pattern()
-		part := leadership.ListRequest{Prefix: begin, After: r.After}
-		for more := true; more; reads++ {
-			if len(kept) > 0 && reads >= enoughReads {
-				return leadership.Page{Leases: kept, Next: kept[len(kept)-1].Election}, nil
+		part, least := leadership.ListRequest{Prefix: begin, After: r.After}, 1
+		for more := true; more; reads += 1 + part.Limit/100 {
+			if last != "" && reads >= enoughReads {
+				return leadership.Page{Leases: kept, Next: last}, nil
 			}
 			if part.Limit = 1; pattern {
-				part.Limit = min(most-len(kept)+1, leadership.MaxPageSize) // one more, to know whether any follow
+				part.Limit = min(max(most-len(kept)+1, least), leadership.MaxPageSize) // one more, to know whether any follow
 			}
 			page, err := g.service.List(ctx, part)
 			if err != nil {
 				return leadership.Page{}, err
 			}
+			if *read += len(page.Leases); page.Next != "" {
+				*read += part.Limit - len(page.Leases) // those that are deleted
+			}
+			shown := len(kept)
 			for _, l := range page.Leases {
 				if e.Covers(l.Election) && g.shows(ctx, op, l.Election) {
-					kept = append(kept, l)
+					kept, last = append(kept, l), l.Election
 				}
+			}
+			to := page.Next
+			if !pattern {
+				to = e
+			}
+			if to != "" && g.shows(ctx, op, to) {
+				last = to
 			}
 			if len(kept) > most {
 				return leadership.Page{Leases: kept[:most], Next: kept[most-1].Election}, nil
+			}
+			if len(kept) == shown {
+				least = leastRead
 			}
 			part.After, more = page.Next, pattern && page.Next != ""
 		}

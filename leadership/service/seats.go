@@ -130,13 +130,14 @@ func (s *Service) explainSeats(ctx context.Context, whole rule.Snapshot, x leade
 	if err != nil {
 		return leadership.Explanation{}, err
 	}
+	x.Reads = whole.Record.Policy.Seats
 	var causes []leadership.Cause
 	first := time.Duration(math.MaxInt64)
 	for _, seat := range seats {
 		seat.Halts = whole.Halts
 		at := rule.Explain(seat, x.CandidateID)
 		if at.Leads {
-			at.Election, at.Seat = whole.Record.Election, seat.Lease().Seat
+			at.Election, at.Seat, at.Reads = whole.Record.Election, seat.Lease().Seat, x.Reads
 			return at, nil
 		}
 		var left time.Duration

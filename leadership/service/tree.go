@@ -75,11 +75,10 @@ func (s *Service) Tree(ctx context.Context, root leadership.Election) (leadershi
 	}
 	t := leadership.Tree{Leases: []leadership.Lease{top}}
 	in := map[leadership.Election]bool{root: true}
-	reads := 0
 	err = s.walk(ctx, string(root)+".", func(snap rule.Snapshot) error {
 		r := snap.Record
-		switch reads++; {
-		case reads > leadership.MaxTreeReads:
+		switch t.Read++; {
+		case t.Read > leadership.MaxTreeReads:
 			return errFullTree
 		case r.Deleted || !in[r.Policy.Delegation.Parent]:
 			return nil

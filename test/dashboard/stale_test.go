@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"fmt"
 	"testing"
 	"time"
 )
@@ -91,6 +92,24 @@ limits: [{principals: [bob@example.com], watchers: 1}]
 	p.says("#age", "What you see is", "You have 1 streams and long polls open")
 	second.open("about:blank")
 	p.do(front())
+	p.until("document.querySelector('#live').textContent == 'Live'")
+}
+
+// A visitor that reads the list, for no stream has what it may see, owes a call for every 20
+// elections of a page.
+func TestAListThatIsMoreThanAVisitorMayReadAtOnceIsReadOn(t *testing.T) {
+	p, s := newTab(t), newSite(t, `
+grants:
+- {principals: [bob@example.com], roles: [admin, operator, candidate], elections: ["*"], candidates: ["*"]}
+- {principals: [ann@example.com], roles: [observer], elections: ["job-*"]}
+limits: [{principals: [ann@example.com], reads: 10}, {principals: [bob@example.com], campaigns: 5000, elections: 5000}]
+`)
+	for i := range 1500 {
+		s.lead(fmt.Sprintf("job-%04d", i), "x1")
+	}
+	s.who.Store(ann)
+	p.open(s.url)
+	p.says(".tools [role=status]", "1000 of 1500")
 	p.until("document.querySelector('#live').textContent == 'Live'")
 }
 

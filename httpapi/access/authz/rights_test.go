@@ -244,6 +244,67 @@ grants:
 	}
 }
 
+// What was deleted stays in the store for good, and may be a hundred times as much as there is.
+func TestAListDoesNotReadAllDeletedElectionsInOneCall(t *testing.T) {
+	t.Parallel()
+	var calls atomic.Int64
+	inst, err := instance.New(instance.Config{Store: listings{memory.New(memory.Config{}), &calls}, Name: "test", Alone: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const many = 3_000
+	grants := `grants: [{principals: [ann@test], roles: [observer], elections: [job-*, z`
+	for i := range many {
+		e := leadership.Election(fmt.Sprintf("job-%04d", i))
+		if _, err := inst.Do(t.Context(), leadership.Configure{Election: e}); err != nil {
+			t.Fatal(err)
+		}
+		if i == many-1 { // it alone is there
+			break
+		}
+		if _, err := inst.Do(t.Context(), leadership.Delete{Election: e}); err != nil {
+			t.Fatal(err)
+		}
+		if i < 200 {
+			grants += fmt.Sprintf(", never-%d", i)
+		}
+	}
+	access, err := authz.ParseAccess([]byte(grants+"]}]"), authz.Admitted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	service := instance.Guard(inst, authz.NewGate(func() *authz.Access { return access }, func(context.Context, authz.Record) {}))
+	for _, limit := range []int{1, 100, 1000} {
+		var names []leadership.Election
+		r, pages := leadership.ListRequest{Limit: limit}, 0
+		for more := true; more; pages++ {
+			calls.Store(0)
+			page, err := service.List(by(t, "ann"), r)
+			if err != nil || calls.Load() > 100 {
+				t.Fatalf("by %d: one call of list made %d of the store (%v)", limit, calls.Load(), err)
+			}
+			for _, l := range page.Leases {
+				names = append(names, l.Election)
+			}
+			r.After, more = page.Next, page.Next != ""
+		}
+		if want := []leadership.Election{"job-2999"}; !slices.Equal(names, want) || pages > 12 {
+			t.Errorf("by %d: %d pages with %q, want %q", limit, pages, names, want)
+		}
+	}
+}
+
+// listings counts the calls of List.
+type listings struct {
+	service.Store
+	calls *atomic.Int64
+}
+
+func (s listings) List(ctx context.Context, prefix string, after leadership.Election, limit int) (rule.Listing, error) {
+	s.calls.Add(1)
+	return s.Store.List(ctx, prefix, after, limit)
+}
+
 // So does one that may no longer lead the election that its lease would stand on.
 func TestAWaiterWhoseParentWasTakenAwayIsNotGranted(t *testing.T) {
 	t.Parallel()

@@ -234,6 +234,35 @@ func TestElectionsOfAPrincipalAreLimited(t *testing.T) {
 	})
 }
 
+func TestACallOwesForWhatItReadsThoughItsAnswerIsSmall(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := serve(t)
+		if _, err := s.Do(t.Context(), leadership.Configure{Election: "gpu", Config: leadership.Config{Seats: 50}}); err != nil {
+			t.Fatal(err)
+		}
+		for n := range 1000 { // which nobody delegated
+			if _, err := s.Do(t.Context(), leadership.Configure{Election: leadership.Election(fmt.Sprint("gpu.x", n))}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s = instance.Guard(s, limit.New(limit.Config{Limits: always(limit.Limits{Reads: 20})}))
+		for name, call := range map[string]func(context.Context) error{
+			"explain": func(ctx context.Context) error {
+				_, err := s.Explain(ctx, leadership.ExplainRequest{Election: "gpu", CandidateID: "ann"})
+				return err
+			},
+			"tree": func(ctx context.Context) error { _, err := s.Tree(ctx, "gpu"); return err },
+		} {
+			ctx := by(t.Context(), name)
+			if err := call(ctx); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			wantLimited(t, "the next call after "+name, call(ctx))
+		}
+	})
+}
+
 // slow is a service whose store has come to a stop.
 type slow struct {
 	instance.Service

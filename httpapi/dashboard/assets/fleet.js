@@ -119,6 +119,11 @@ export function fleet(main, visitor, stream, status) {
     sort = true;
   }
 
+  // granted notes when a term began, of the last terms only.
+  function granted(r, token, at) {
+    r.grants.set(token, at);
+    if (r.grants.size > flap.terms) r.grants.delete(Math.min(...r.grants.keys()));
+  }
   function learn(lease) {
     heard(lease);
     const r = all.get(lease.election) ?? row(lease.election);
@@ -128,7 +133,7 @@ export function fleet(main, visitor, stream, status) {
     r.end = held ? now() + lease.expiresInMs : 0;
     r.due = held ? now() + Math.max(1000, lease.renewInMs + 1500) : lease.lockedForMs ? now() + lease.lockedForMs : 0;
     const grant = lease.acquiredAt ? Date.parse(lease.acquiredAt) : 0;
-    if (grant) r.grants.set(lease.fencingToken, grant);
+    if (grant) granted(r, lease.fencingToken, grant);
     r.changed = Math.max(r.changed, grant);
     const policy = lease.configuration.policy ?? {};
     if (r.learned !== round) { // the page was not there to see what happened
@@ -143,7 +148,7 @@ export function fleet(main, visitor, stream, status) {
   // note takes what an event says beside the lease. The past is noted in the same way.
   function note(r, e) {
     const at = Date.parse(e.at);
-    if (e.type === 'acquired') r.grants.set(e.fencingToken, at);
+    if (e.type === 'acquired') granted(r, e.fencingToken, at);
     if (e.type === 'approvalRequested') r.asked = e.detail?.newEpoch ? 'Approval of a new epoch waiting' : 'Approval waiting';
     if (['approved', 'acquired', 'released', 'expired', 'epoch'].includes(e.type)) r.asked = '';
     if (e.type === 'paused') r.pause = {id: e.detail?.override, until: now() + Date.parse(e.detail?.until) - wall()};
@@ -252,15 +257,20 @@ export function fleet(main, visitor, stream, status) {
     say(counted, keep.length < found.length ? `the first ${keep.length} of ${found.length}` : `${found.length} of ${all.size}`);
   }
 
-  // poll reads the list, page by page.
+  // poll reads the list, page by page. If it has read too much at once, it waits and reads on.
   async function poll() {
     if (document.hidden) await new Promise(shown => document.addEventListener('visibilitychange', shown, {once: true}));
     try {
       const found = new Set();
       for (let token = ''; token !== undefined;) {
-        const p = await call('/v1/elections?pageSize=1000' + (token && '&pageToken=' + encodeURIComponent(token)));
-        for (const l of p.elections) { learn(l); found.add(l.election); }
-        token = p.nextPageToken;
+        try {
+          const p = await call('/v1/elections?pageSize=1000' + (token && '&pageToken=' + encodeURIComponent(token)));
+          for (const l of p.elections) { learn(l); found.add(l.election); }
+          token = p.nextPageToken;
+        } catch (e) {
+          if (e.status !== 429) throw e;
+          await new Promise(over => setTimeout(over, e.doc.retryAfterMs ?? 1000));
+        }
       }
       for (const r of all.values()) if (!found.has(r.name)) forget(r);
       status(true);

@@ -48,7 +48,7 @@ func (m Mistakes) Error() string { return strings.Join(m, "; ") }
 // A member of an election replaces that of defaults as a whole, also policy. An election may be
 // declared only once in all the files. The error is of type Mistakes.
 func Read(files ...File) ([]Declared, error) {
-	r := reader{places: map[leadership.Election]string{}, refusals: map[string]bool{}}
+	r := reader{places: map[leadership.Election]string{}, noted: map[string]bool{}}
 	for _, f := range files {
 		r.read(f)
 	}
@@ -64,13 +64,14 @@ type reader struct {
 	declared []Declared
 	places   map[leadership.Election]string
 	mistakes Mistakes
-	refusals map[string]bool // those noted, by place and detail
+	noted    map[string]bool // mistakes by their text, refusals also by place and detail
 }
 
 // wrong notes a mistake once: one in defaults would be found for each election.
 func (r *reader) wrong(at *yaml.Node, format string, args ...any) {
 	text := r.place(at) + ": " + fmt.Sprintf(format, args...)
-	if !slices.Contains(r.mistakes, text) {
+	if !r.noted[text] {
+		r.noted[text] = true
 		r.mistakes = append(r.mistakes, text)
 	}
 }
@@ -226,8 +227,8 @@ func (r *reader) refused(whose string, at places, err error) {
 	case strings.HasSuffix(detail, "must be true or false, not a string"):
 		detail += "; write true or false, without quotes"
 	}
-	if key := r.place(n) + detail; !r.refusals[key] {
-		r.refusals[key] = true
+	if key := r.place(n) + detail; !r.noted[key] {
+		r.noted[key] = true
 		r.wrong(n, "%s: %s", whose, detail)
 	}
 }

@@ -237,3 +237,20 @@ func TestABannedPrincipalBarsNoOtherOfTheSameCandidate(t *testing.T) {
 		i.wants(3, "for each of them once, and for one more, as it might be the leader")
 	})
 }
+
+// A fleet that is banned by a pattern may start again and again, under a new id each time.
+func TestALineForgetsBannedCandidatesThatHaveGone(t *testing.T) {
+	alone(t, func(t *testing.T, i *instance) {
+		i.releases(i.leads("ann"))
+		i.bans("writer-*")
+		i.waits(request("writer-0"))
+		for n := range 100 {
+			i.waits(request(leadership.CandidateID(fmt.Sprint("writer-1", n)))).cancel()
+			time.Sleep(time.Second / 10)
+		}
+		time.Sleep(10 * time.Second) // no place is kept any more
+		if n := i.queue.Barred(jobs); n > 1 {
+			t.Errorf("the line remembers %d candidates, and 1 waits", n)
+		}
+	})
+}

@@ -24,3 +24,9 @@ func (q *Queue) Kept(e leadership.Election) (n int) {
 	q.c.Hub.View(func(*view.View, time.Duration) { n = q.lines[e].line.Kept() })
 	return n
 }
+
+// Barred is how many candidates the line remembers to be barred by themselves.
+func (q *Queue) Barred(e leadership.Election) (n int) {
+	q.look(e, func(l *Line, _ time.Duration) { n = len(l.bars.own) })
+	return n
+}

@@ -224,8 +224,10 @@ func (l *Line) push(p *place) *place {
 	return p
 }
 
-// remove takes a place out of the line.
+// remove takes a place out of the line. What bars its candidate is forgotten, or a line that goes
+// on would keep it of all that restart with new names.
 func (l *Line) remove(p *place) {
+	delete(l.bars.own, callerOf(p.request))
 	l.places.Remove(p.at)
 	p.removed = true
 	l.common.changes++

@@ -253,7 +253,8 @@ func TestAListDoesNotReadAllDeletedElectionsInOneCall(t *testing.T) {
 		t.Fatal(err)
 	}
 	const many = 3_000
-	grants := `grants: [{principals: [ann@test], roles: [observer], elections: [job-*, z`
+	var grants strings.Builder
+	grants.WriteString(`grants: [{principals: [ann@test], roles: [observer], elections: [job-*, z`)
 	for i := range many {
 		e := leadership.Election(fmt.Sprintf("job-%04d", i))
 		if _, err := inst.Do(t.Context(), leadership.Configure{Election: e}); err != nil {
@@ -266,10 +267,10 @@ func TestAListDoesNotReadAllDeletedElectionsInOneCall(t *testing.T) {
 			t.Fatal(err)
 		}
 		if i < 200 {
-			grants += fmt.Sprintf(", never-%d", i)
+			fmt.Fprintf(&grants, ", never-%d", i)
 		}
 	}
-	access, err := authz.ParseAccess([]byte(grants+"]}]"), authz.Admitted)
+	access, err := authz.ParseAccess([]byte(grants.String()+"]}]"), authz.Admitted)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,6 +22,7 @@ import (
 	"regent/leadership/wire"
 	"regent/store/memory"
 	"regent/store/storetest"
+	"regent/test/machine"
 )
 
 // fixture is a door on a store in memory.
@@ -248,7 +249,7 @@ func TestAWaitingElectorCostsTheStoreNothing(t *testing.T) {
 	f := newFixture(t)
 	l := f.want(201, "POST", leases, claim("ann"))
 	f.want(200, "GET", one, nil)
-	f.calls.Take()
+	machine.Eventually(t, "the look at the start", func() bool { return f.calls.Take()["Retirable"] > 0 })
 	const rounds = 20
 	for range rounds {
 		f.pass(2 * time.Second)

@@ -65,8 +65,7 @@ type Store interface {
 	// Renew sends a heartbeat for each of the leases, at most MaxBatch, no election twice, without
 	// a decision of its own: it renews a lease if and only if it is still exactly the one named,
 	// its end has not come, and this program may decide on it. It returns an answer for each, in
-	// order; one fails without the others. The leases must not be changed afterwards: after its
-	// caller has given up, a store may still be at work.
+	// order; one fails without the others.
 	//
 	// A store that would have to read first, unless this handle remembers the lease, may answer
 	// ErrNotRenewed instead, and give a Ticket with every heartbeat, of Update and of Renew: with

@@ -137,8 +137,9 @@ func (s *Store) Update(ctx context.Context, e leadership.Election, _ rule.Expect
 
 // Renew implements service.Store.
 func (s *Store) Renew(ctx context.Context, leases []rule.Renewal) []rule.Renewed {
-	// The writer may still be at work when the caller has given up, so its answers are only taken
-	// if it has finished.
+	// The writer may still be at work when the caller has given up, so it works on a copy, and its
+	// answers are only taken if it has finished.
+	leases = slices.Clone(leases)
 	renewed := make([]rule.Renewed, len(leases))
 	err := s.writer.do(ctx, func(b *batch) error {
 		for i := range leases {
@@ -154,7 +155,7 @@ func (s *Store) Renew(ctx context.Context, leases []rule.Renewal) []rule.Renewed
 
 // MarkAnnounced implements service.Store.
 func (s *Store) MarkAnnounced(ctx context.Context, ids []leadership.EventID) error {
-	ids = slices.Clone(ids) // the writer may still be at work when the caller has given up
+	ids = slices.Clone(ids) // for the same reason
 	return s.writer.do(ctx, func(b *batch) error {
 		for _, id := range ids {
 			b.announce(id)

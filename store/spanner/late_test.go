@@ -112,7 +112,7 @@ func heartbeats() map[string]func(*testing.T, *brief) (rule.Snapshot, error) {
 			if a.Err == nil && !a.Before.Equal(b.grant.LeaseExpiration) {
 				t.Errorf("before is %v, want %v", a.Before, b.grant.LeaseExpiration)
 			}
-			return a.Snapshot(), a.Err
+			return renewed(a)
 		},
 		"a renewal by a decision": update(func(s rule.Snapshot, b *brief) (rule.Change, error) {
 			return rule.Renew(s, b.renewal())
@@ -166,7 +166,7 @@ func TestOnlyARenewalHasATimeThatItWasDue(t *testing.T) {
 	}
 	batched := func() (rule.Snapshot, error) {
 		a := s.Renew(t.Context(), []rule.Renewal{renewalOf("jobs", "ann", 1)})[0]
-		return a.Snapshot(), a.Err
+		return renewed(a)
 	}
 	const none, theEndBefore, asItWas = 0, 1, 2
 	for _, c := range []struct {
@@ -204,4 +204,12 @@ func TestOnlyARenewalHasATimeThatItWasDue(t *testing.T) {
 			t.Errorf("%s (-answered +read)\n%s", c.what, diff)
 		}
 	}
+}
+
+// renewed is the election after a renewal, if there was one.
+func renewed(a rule.Renewed) (rule.Snapshot, error) {
+	if a.Err != nil {
+		return rule.Snapshot{}, a.Err
+	}
+	return a.Snapshot(), nil
 }

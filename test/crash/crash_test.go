@@ -99,7 +99,7 @@ func TestAnswerBeforeSyncIsCaught(t *testing.T) {
 		t.Fatalf("the store itself: %v", err)
 	}
 	err := checked(t, early(t, log))
-	if err == nil || !strings.Contains(err.Error(), "after any of its commits") {
+	if err == nil || !strings.Contains(err.Error(), "cut after") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -57,7 +57,7 @@ settle() { # ARGUMENT...: reads the command line and the environment
     type -P "$tool" >/dev/null || fail "'$tool' is no command that can be run; install it, or name another after --"
   done
   weigh
-  now || fail "there is no /proc/uptime; use agent.py"
+  now || fail "there is no /proc/uptime; use regent run, or the Python client"
   server=${server%/}
 }
 

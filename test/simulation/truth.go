@@ -65,7 +65,7 @@ type reign struct {
 	start    time.Time
 	end      time.Time     // of the lease, by its heartbeats
 	lock     time.Duration // after a lease that was not released
-	late     time.Time     // when it had ended, if the last heartbeat came after that and no caller was told that it counts
+	late     time.Time     // when it had ended, if what prolonged it last came after that and no caller was told that it counts
 	free     bool          // it was released
 	// of the present term
 	successor leadership.KeyHash // that is ready
@@ -156,6 +156,9 @@ func (t *truth) committed(before rule.Record, ch rule.Change, decided, at time.T
 		r.start, r.end = at, end
 		t.lasts(now, end)
 		return
+	}
+	if due := ch.Prolongs(&before); !due.IsZero() && !at.Before(due) && r.late.IsZero() {
+		r.late = r.end // as after a late heartbeat
 	}
 	if end := now.LeaseEnd(); r.late.IsZero() {
 		if end.Before(r.end) {

@@ -88,7 +88,7 @@ func TestMissingSyncIsCaught(t *testing.T) {
 		}
 	}
 	err := checked(t, log)
-	if err == nil || !strings.Contains(err.Error(), "cut") {
+	if err == nil || !strings.Contains(err.Error(), "after entry") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -99,7 +99,7 @@ func TestAnswerBeforeSyncIsCaught(t *testing.T) {
 		t.Fatalf("the store itself: %v", err)
 	}
 	err := checked(t, early(t, log))
-	if err == nil || !strings.Contains(err.Error(), "cut after") {
+	if err == nil || !strings.Contains(err.Error(), "after entry") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -184,7 +184,7 @@ func leasesOf(r Recording, slack time.Duration) map[grantID]lease {
 		h := heartbeat{asked: c.Asked, answered: Forever}
 		switch {
 		case c.beat():
-			of, h = []leadership.Token{c.Answer.Token}, heartbeat{c.Asked, c.Answered, c.lasts()}
+			of, h = []leadership.Token{c.Answer.Token}, heartbeat{c.Asked, c.Answered, c.lasts(), c.Answer.LeaseDuration, c.Answer.Revision}
 		case !c.mayBeat(c.Candidate, c.Token):
 			continue
 		}
@@ -200,7 +200,12 @@ func leasesOf(r Recording, slack time.Duration) map[grantID]lease {
 
 // heartbeat is a grant or a renewal that was asked for and not refused. One whose answer was lost
 // may have been for any token of its key.
-type heartbeat struct{ asked, answered, lasts time.Duration }
+type heartbeat struct {
+	asked, answered time.Duration
+	lasts           time.Duration // by the answer
+	unlimited       time.Duration // if a change after that revision lifts what limits it
+	revision        leadership.Revision
+}
 
 // lease is all that is known of when one leader led.
 type lease struct {
@@ -208,14 +213,18 @@ type lease struct {
 	slack time.Duration
 }
 
-// mayLastUntil is when the lease is over at the latest.
-func (l lease) mayLastUntil() time.Duration {
+// mayLastUntil is when the lease is over at the latest, as long as that revision is the newest.
+func (l lease) mayLastUntil(r leadership.Revision) time.Duration {
 	end := time.Duration(math.MinInt64)
 	for _, h := range l.beats {
 		if h.answered == Forever {
 			return Forever
 		}
-		end = max(end, h.answered+h.lasts+l.slack)
+		lasts := h.lasts
+		if h.revision < r {
+			lasts = max(lasts, h.unlimited)
+		}
+		end = max(end, h.answered+lasts+l.slack)
 	}
 	return end
 }
@@ -238,8 +247,8 @@ func checkLease(report *Report, x Reading, event leadership.Event, l lease) {
 	from, to := x.window()
 	switch {
 	case len(l.beats) == 0 || event.LeaderID == "":
-	case x.State == leadership.Held && from >= l.mayLastUntil():
-		report.add(Overdue, "%+v shows a leader whose lease was over at %v", x, l.mayLastUntil())
+	case x.State == leadership.Held && from >= l.mayLastUntil(x.Revision):
+		report.add(Overdue, "%+v shows a leader whose lease was over at %v", x, l.mayLastUntil(x.Revision))
 	case x.State != leadership.Held && to < l.lastsUntil(from):
 		report.add(Overdue, "%+v shows no leader, and the lease lasted until %v", x, l.lastsUntil(from))
 	}

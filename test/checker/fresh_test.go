@@ -167,3 +167,19 @@ func TestSlackExtendsTheEndOfALease(t *testing.T) {
 		t.Errorf("too soon: %v", got)
 	}
 }
+
+func TestALeaseWhoseLimitALaterChangeLiftsMayLastLonger(t *testing.T) {
+	t.Parallel()
+	for revision, want := range map[leadership.Revision]int{1: 1, 2: 0} {
+		x := shown(1, 21*s)
+		x.Revision = revision
+		r := world(x)
+		r.History[1].Type, r.History[1].LeaderID, r.History[1].PreviousLeaderID, r.History[1].Token = leadership.EventConfigured, "ann", "", 1
+		r.Calls = r.Calls[:1]
+		r.Calls[0].Answer.LeaseDuration, r.Calls[0].Answer.LeaseExpiration = 15*s, begin.Add(5*s)
+		found := slices.DeleteFunc(kinds(checker.BS(r, 0)), func(k checker.Kind) bool { return k != checker.Overdue })
+		if len(found) != want {
+			t.Errorf("at revision %d: %v, want %d", revision, checker.BS(r, 0).Violations, want)
+		}
+	}
+}

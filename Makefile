@@ -20,7 +20,9 @@ race: export CGO_ENABLED := 1
 MODULES := test/dashboard test/sqlite test/terraform test/generated test/kubernetes
 EACH    := for module in $(MODULES); do cd $(CURDIR)/$$module; echo "in $$module:";
 
-PKG      ?= ./...
+# Tests that need Python, Node.js or a browser, or run long beside those of packages: make test-all.
+OTHERS  := $(addprefix ./test/,browser clients examples python typescript)
+PKG     ?= $(filter-out $(OTHERS:.%=regent%),$(shell go list ./...))
 # SHUFFLE=-shuffle=on runs tests in another order each time, and every package: results are not taken from the cache.
 SHUFFLE  ?=
 FUZZTIME ?= 30s
@@ -66,7 +68,8 @@ sbom: ## build the binary of the image into .build/shipped, with its SBOM and it
 test: ## run the tests in their short form, with the emulators if they are installed (PKG=./store/...)
 	$(WITH_EMULATORS) go test -short -p 4 $(SHUFFLE) -timeout 20m $(PKG)
 
-test-all: test ## also the tests with Kubernetes' client, Terraform, a browser and SQLite, which take long to build
+test-all: test ## also the tests with Python, Node.js, browsers, Kubernetes' client, Terraform and SQLite
+	$(WITH_EMULATORS) go test -short $(SHUFFLE) -timeout 20m $(OTHERS)
 	@$(EACH) go test -short -count=1 $(SHUFFLE) -timeout 10m ./...; done # the test cache does not see the files above a module
 
 check: ## check format, vet, staticcheck, dead code, modules, imports, known vulnerabilities

@@ -56,17 +56,6 @@ func contend(t *testing.T, rounds, contenders, elections int, servers ...*server
 	}
 }
 
-// untilAnswered makes the call again while the store does not answer in time, as on a machine that
-// is very busy.
-func untilAnswered[T any](ctx context.Context, call func() (T, error)) (answer T, err error) {
-	for {
-		answer, err = call()
-		if !errors.Is(err, leadership.StoreUnavailable) && !errors.Is(err, leadership.OutcomeUnknown) || ctx.Err() != nil {
-			return answer, err
-		}
-	}
-}
-
 type winner struct {
 	contender int
 	token     leadership.Token
@@ -92,9 +81,7 @@ func campaign(ctx context.Context, t *testing.T, servers []*server, keys []leade
 			api := servers[who%len(servers)].client
 			for i := range elections {
 				e := electionName((i + who) % elections)
-				g, err := untilAnswered(ctx, func() (leadership.Grant, error) {
-					return api.Acquire(ctx, leadership.AcquireRequest{Election: e, CandidateID: candidate(who), Key: &keys[who], LeaseDuration: time.Hour})
-				})
+				g, err := api.Acquire(ctx, leadership.AcquireRequest{Election: e, CandidateID: candidate(who), Key: &keys[who], LeaseDuration: time.Hour})
 				switch {
 				case err == nil:
 					mu.Lock()
@@ -113,9 +100,7 @@ func campaign(ctx context.Context, t *testing.T, servers []*server, keys []leade
 func stepDown(ctx context.Context, t *testing.T, servers []*server, e leadership.Election, w winner, keys []leadership.Key) {
 	t.Helper()
 	for _, s := range servers { // once at each server: twice is the same as once
-		_, err := untilAnswered(ctx, func() (leadership.Lease, error) {
-			return s.client.Do(ctx, leadership.Release{LeaseRequest: leadership.LeaseRequest{Election: e, CandidateID: candidate(w.contender), Key: keys[w.contender], Token: w.token}})
-		})
+		_, err := s.client.Do(ctx, leadership.Release{LeaseRequest: leadership.LeaseRequest{Election: e, CandidateID: candidate(w.contender), Key: keys[w.contender], Token: w.token}})
 		if err != nil {
 			t.Fatalf("%s releases %s: %v", candidate(w.contender), e, err)
 		}

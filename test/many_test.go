@@ -2,7 +2,6 @@ package test
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"net/http"
@@ -105,31 +104,14 @@ func (r *manyRun) run() {
 	}
 }
 
-// once leads an election, and releases it. What the store could not do it asks for again.
-func (r *manyRun) once(ctx context.Context, i int, e leadership.Election) (token leadership.Token, err error) {
+// once leads an election, and releases it.
+func (r *manyRun) once(ctx context.Context, i int, e leadership.Election) (leadership.Token, error) {
 	c, key := r.servers[i%len(r.servers)].client, leadership.NewKey()
-	var g leadership.Grant
-	err = again(func() (err error) {
-		g, err = c.Acquire(ctx, leadership.AcquireRequest{Election: e, CandidateID: "ann", Key: &key, LeaseDuration: time.Hour})
-		return err
-	})
-	if err != nil {
-		return 0, err
+	g, err := c.Acquire(ctx, leadership.AcquireRequest{Election: e, CandidateID: "ann", Key: &key, LeaseDuration: time.Hour})
+	if err == nil {
+		_, err = c.Do(ctx, leadership.Release{LeaseRequest: leadership.LeaseRequest{Election: e, CandidateID: "ann", Key: key, Token: g.Token}})
 	}
-	return g.Token, again(func() error {
-		_, err := c.Do(ctx, leadership.Release{LeaseRequest: leadership.LeaseRequest{Election: e, CandidateID: "ann", Key: key, Token: g.Token}})
-		return err
-	})
-}
-
-// again makes a call anew, a few times, while a copy of it may succeed.
-func again(call func() error) (err error) {
-	for range 20 {
-		if err = call(); !errors.Is(err, leadership.StoreUnavailable) && !errors.Is(err, leadership.OutcomeUnknown) {
-			break
-		}
-	}
-	return err
+	return g.Token, err
 }
 
 func (r *manyRun) leadEach() {
@@ -216,8 +198,8 @@ func (r *manyRun) look(leaders int) {
 	begin, n := time.Now(), 0
 	for page := (leadership.Page{}); n == 0 || page.Next != ""; {
 		request := leadership.ListRequest{Prefix: string(r.name), After: page.Next, Limit: leadership.MaxPageSize}
-		err := again(func() (err error) { page, err = r.servers[0].client.List(r.Context(), request); return err })
-		if err != nil {
+		var err error
+		if page, err = r.servers[0].client.List(r.Context(), request); err != nil {
 			r.Fatal(err, r.servers[0].log)
 		}
 		n += len(page.Leases)

@@ -1,14 +1,18 @@
 package test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"io"
 	"net/http"
 	"os/exec"
 	"regexp"
 	"testing"
 	"time"
 
+	"regent/leadership"
 	"regent/leadership/client"
 	"regent/leadership/wire"
 	"regent/test/load"
@@ -59,10 +63,38 @@ func start(t testing.TB, cmd *exec.Cmd) *server {
 		s.requireNoSecrets(t)
 	})
 	var err error
-	if s.client, err = client.New(client.Config{Server: s.URL, HTTP: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 128}}}); err != nil {
+	if s.client, err = client.New(client.Config{Server: s.URL, HTTP: &http.Client{Transport: patient{&http.Transport{MaxIdleConnsPerHost: 128}}}}); err != nil {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// patient makes a call anew while an emulator, on a busy machine, does not carry it out or does not
+// answer in time. Copies of calls are recognised, or refused.
+type patient struct{ http.RoundTripper }
+
+func (p patient) RoundTrip(call *http.Request) (*http.Response, error) {
+	for begun := time.Now(); ; <-time.After(5 * time.Millisecond) {
+		reply, err := p.RoundTripper.RoundTrip(call)
+		if err != nil || reply.StatusCode < http.StatusInternalServerError || time.Since(begun) > machine.Patience {
+			return reply, err
+		}
+		body, err := io.ReadAll(reply.Body)
+		if err := errors.Join(err, reply.Body.Close()); err != nil {
+			return nil, err
+		}
+		var problem wire.Problem
+		json.Unmarshal(body, &problem) // one without a code is returned
+		if problem.Code != leadership.StoreUnavailable && problem.Code != leadership.OutcomeUnknown || call.GetBody == nil && call.Body != nil {
+			reply.Body = io.NopCloser(bytes.NewReader(body))
+			return reply, nil
+		}
+		if call = call.Clone(call.Context()); call.Body != nil {
+			if call.Body, err = call.GetBody(); err != nil {
+				return nil, err
+			}
+		}
+	}
 }
 
 // secret matches a key, and the beginning of a caller's token.

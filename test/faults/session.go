@@ -28,6 +28,7 @@ type session struct {
 	notes    notes
 	recorder *record.Recorder
 	excuses  machine.Excuses
+	renewals machine.Excuses // of those on a file
 
 	hops     map[string]*proxy.Hop
 	gates    map[string]*proxy.Gate // to the topic, by the names of their hops

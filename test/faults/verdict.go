@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -106,7 +107,8 @@ func (s *session) examine(t truth) (f findings) {
 		}
 	}
 	f.result = resultOf(s.plan, f.recording)
-	f.result.Late, f.excused = s.excuses.Made(), s.excuses.Err()
+	f.result.Late = s.excuses.Made() + s.renewals.Made()
+	f.excused = cmp.Or(s.excuses.Err(), s.renewals.Err())
 	return f
 }
 

@@ -17,8 +17,8 @@ import (
 // takes too long to answer without Regent's doing.
 const probeEvery = 20 * time.Millisecond
 
-// slow is the longest delay of a renewal that does no harm to the holder of a lease, and hop that of
-// each of its parts: a turn of a process, a write to the disk, a read of an emulator.
+// slow is the longest delay of a renewal that does no harm to the holder of a lease, and hop that
+// of each of its parts: a turn of a process, a write to the disk, a read of an emulator.
 func (p Plan) slow() time.Duration { return p.Lease / 5 }
 func (p Plan) hop() time.Duration  { return p.Lease / 15 }
 

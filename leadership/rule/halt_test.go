@@ -2,6 +2,8 @@ package rule_test
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -41,6 +43,23 @@ func TestAHaltStandsForItsPatternUntilItIsReplacedOrLifted(t *testing.T) {
 	s, events = playEvents(t, s, time.Second, halting(leadership.OrderUnhalt, "*", "mended"))
 	if left := s.Orders().List(); events[0].Type != leadership.EventLifted || len(left) != 1 || left[0].Elections != "jobs.*" {
 		t.Errorf("after %+v the halts are %+v", events, left)
+	}
+}
+
+func TestManyHaltsLeaveRoomForOneOfAll(t *testing.T) {
+	for name, reason := range map[string]string{"short": "x", "long": strings.Repeat(`"`, leadership.MaxReasonBytes)} {
+		s := rule.Snapshot{Record: rule.Record{Election: leadership.HaltsElection}, Now: noon, Guard: guard}
+		for n := 0; ; n++ {
+			halt := halting(leadership.OrderHalt, leadership.Election(fmt.Sprintf("jobs-%d.*", n)), reason)
+			if _, err := halt(s); err == nil {
+				s = play(t, s, 0, halt)
+			} else if errors.Is(err, leadership.LimitExceeded) && n > 2 {
+				break
+			} else {
+				t.Fatalf("%s, halt %d: %v", name, n, err)
+			}
+		}
+		play(t, s, 0, halting(leadership.OrderHalt, "*", reason))
 	}
 }
 

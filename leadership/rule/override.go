@@ -88,13 +88,17 @@ func order(s Snapshot, c leadership.Order) (Change, error) {
 	for i := recorded; i < len(ch.Events); i++ {
 		ch.Events[i].Reason, ch.Events[i].Actor = c.Reason, c.Actor
 	}
-	if err := limitOverrides(ch.Record.Standing.Overrides, s, leadership.MaxOverrides, maxOverrideBytes); err != nil {
+	most, bytes := leadership.MaxOverrides, maxOverrideBytes
+	if c.Kind == leadership.OrderHalt && c.Election != "*" { // room stays for a halt of all
+		most, bytes = most-1, bytes*3/4
+	}
+	if err := limitOverrides(ch.Record.Standing.Overrides, s, most, bytes); err != nil {
 		return Change{}, err
 	}
 	return ch, nil
 }
 
-// refuseOrder refuses what is no order for a seat, and says what is.
+// refuseOrder refuses orders that seats do not take, and says what to order instead.
 func (s Snapshot) refuseOrder(c leadership.Order) error {
 	if c.Kind == leadership.OrderEvict && c.Ban == 0 {
 		return nil

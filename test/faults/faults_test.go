@@ -26,7 +26,11 @@ var (
 // programs builds what all runs use, once.
 var programs = sync.OnceValues(func() (*faults.Setup, error) { return faults.NewSetup(faults.SetupConfig{}) })
 
-func TestMain(m *testing.M) { machine.Main(m) }
+// A run has many processes: a few runs side by side are what two processors carry.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	machine.MainTogether(m, machine.Size(4, 0))
+}
 
 func setupOf(t *testing.T, c faults.SetupConfig) *faults.Setup {
 	t.Helper()

@@ -26,6 +26,8 @@ var (
 	CooldownBounds = Bounds{Min: MinOrder, Max: MaxCooldown}
 	WindowBounds   = Bounds{Max: MaxWindow}
 	GraceBounds    = Bounds{Max: MaxGrace}
+	MemberBounds   = Bounds{Min: MinMemberTTL, Max: MaxMemberTTL}
+	ProposalBounds = Bounds{Min: MinProposalTTL, Max: MaxProposalTTL}
 )
 
 // String is as in "from 1s to 24h".

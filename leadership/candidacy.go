@@ -50,10 +50,7 @@ func (c Candidacy) validate() (field string, err error) {
 	case c.Load < 0 || c.Load > MaxLoad:
 		return "load", fmt.Errorf("load is from 0 to %d, not %d", MaxLoad, c.Load)
 	}
-	if err := c.Capabilities.validateCapabilities("capabilities"); err != nil {
-		return "capabilities", err
-	}
-	return "", nil
+	return "capabilities", c.Capabilities.validateCapabilities("capabilities")
 }
 
 // Names is a set of names in the one form that can be compared with ==: sorted, each once, with a

@@ -1,6 +1,7 @@
 package leadership
 
 import (
+	"cmp"
 	"errors"
 	"time"
 )
@@ -73,14 +74,9 @@ type Release struct {
 func (Release) Name() string { return "release" }
 
 func (c Release) Validate() error {
-	if err := c.LeaseRequest.Validate(); err != nil {
+	err := cmp.Or(c.LeaseRequest.Validate(), fields("outcome", c.Outcome.Validate()))
+	if err != nil || c.Note == "" {
 		return err
-	}
-	if err := c.Outcome.Validate(); err != nil {
-		return Invalid("outcome", err)
-	}
-	if c.Note == "" {
-		return nil
 	}
 	if c.Outcome == "" {
 		return Invalid("note", errors.New("a note says more about an outcome; send outcome, too, or step down with a reason"))

@@ -1,6 +1,7 @@
 package leadership
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -50,12 +51,7 @@ func (d Delegation) Validate() error {
 // election has no parent.
 func (d Delegation) Limits() Limits {
 	if d.Parent == "" {
-		if d.Depth == 0 {
-			d.Depth = DefaultDepth
-		}
-		if d.Children == 0 {
-			d.Children = DefaultChildren
-		}
+		d.Depth, d.Children = cmp.Or(d.Depth, DefaultDepth), cmp.Or(d.Children, DefaultChildren)
 	}
 	return Limits{Depth: d.Depth, Children: d.Children, Budget: d.Budget}
 }

@@ -1,6 +1,7 @@
 package leadership
 
 import (
+	"cmp"
 	"encoding/json"
 	"time"
 )
@@ -57,10 +58,7 @@ type EffectRequest struct {
 
 // Validate returns what is wrong with the request, with the code InvalidArgument.
 func (r EffectRequest) Validate() error {
-	if err := r.LeaseRequest.Validate(); err != nil {
-		return err
-	}
-	return fields("effectId", r.ID.Validate())
+	return cmp.Or(r.LeaseRequest.Validate(), fields("effectId", r.ID.Validate()))
 }
 
 // FinishRequest finishes an effect.

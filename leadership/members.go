@@ -30,13 +30,12 @@ func (r JoinRequest) Validate() error {
 	if err := validateNames(r.Election, r.CandidateID); err != nil {
 		return err
 	}
+	ttl := MemberBounds.Check("ttl", r.TTL)
 	switch {
 	case r.Role != RoleFollower && r.Role != RoleWorker && r.Role != RoleWitness:
 		return Invalid("role", fmt.Errorf("role is %q, %q or %q, not %s; a candidate is a member while it waits, and a leader while it leads", RoleFollower, RoleWorker, RoleWitness, form.Shown(string(r.Role))))
-	case r.TTL < MinMemberTTL || r.TTL > MaxMemberTTL:
-		return Invalid("ttl", fmt.Errorf("ttl is from %s to %s, not %s", form.Spoken(MinMemberTTL), form.Spoken(MaxMemberTTL), form.Spoken(r.TTL)))
-	case r.TTL%time.Millisecond != 0:
-		return Invalid("ttl", fmt.Errorf("ttl is in whole milliseconds, not %v", r.TTL))
+	case ttl != nil:
+		return Invalid("ttl", ttl)
 	case r.SeenToken < 0 || r.SeenToken > MaxToken:
 		return Invalid("seenToken", fmt.Errorf("seenToken is a fencing token, or left out, and not %d", r.SeenToken))
 	}

@@ -68,10 +68,7 @@ func (e Election) ValidatePattern() error {
 }
 
 // IsPattern reports whether e is not a name, but a pattern of names.
-func (e Election) IsPattern() bool {
-	_, ok := e.Pattern()
-	return ok
-}
+func (e Election) IsPattern() bool { return strings.HasSuffix(string(e), "*") }
 
 // Covers reports whether e is that name, or a pattern of it, or of all names of that pattern.
 func (e Election) Covers(name Election) bool { return covers(e, name) }

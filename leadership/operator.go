@@ -37,14 +37,8 @@ func (Configure) Name() string { return "configure" }
 func (c Configure) Target() Target { return Target{Election: c.Election} }
 
 func (c Configure) Validate() error {
-	if err := c.Election.Validate(); err != nil {
-		return Invalid("election", err)
-	}
-	if err := refuseHalts(c.Election); err != nil {
+	if err := cmp.Or(fields("election", c.Election.Validate()), refuseHalts(c.Election), fields(c.Config.Check())); err != nil {
 		return err
-	}
-	if field, err := c.Config.Check(); err != nil {
-		return Invalid(field, err)
 	}
 	if parent := c.Config.Delegation.Parent; parent != "" && !c.Election.ChildOf(parent) {
 		return Invalid("policy.delegation.parent", fmt.Errorf("the parent of election %q is what stands before the last dot of its name, and not %q", c.Election, parent))

@@ -100,19 +100,15 @@ func (r ProposeRequest) Patience() time.Duration { return r.Wait }
 // Validate returns what is wrong with the request, with the code InvalidArgument; the service
 // checks the data.
 func (r ProposeRequest) Validate() error {
-	if err := validateNames(r.Election, r.CandidateID); err != nil {
+	if err := cmp.Or(validateNames(r.Election, r.CandidateID), fields("proposalId", r.ID.Validate())); err != nil {
 		return err
 	}
-	if err := r.ID.Validate(); err != nil {
-		return Invalid("proposalId", err)
-	}
+	_, ttl := validateBounds(bounded{"ttl", r.TTL, ProposalBounds})
 	switch {
 	case r.Kind == "" || len(r.Kind) > MaxProposalKindBytes || form.Text(r.Kind) != nil:
 		return Invalid("kind", fmt.Errorf("kind is one line of 1 to %d bytes, such as scale", MaxProposalKindBytes))
-	case r.TTL != 0 && (r.TTL < MinProposalTTL || r.TTL > MaxProposalTTL):
-		return Invalid("ttl", fmt.Errorf("ttl is from %s to %s, not %s", form.Spoken(MinProposalTTL), form.Spoken(MaxProposalTTL), form.Spoken(r.TTL)))
-	case r.TTL%time.Millisecond != 0:
-		return Invalid("ttl", fmt.Errorf("ttl is in whole milliseconds, not %v", r.TTL))
+	case ttl != nil:
+		return Invalid("ttl", ttl)
 	case r.Wait > cmp.Or(r.TTL, DefaultProposalTTL):
 		return Invalid("wait", fmt.Errorf("wait is no longer than ttl, which is %s, and not %s", form.Spoken(cmp.Or(r.TTL, DefaultProposalTTL)), form.Spoken(r.Wait)))
 	case r.Wait < 0 || r.Wait > MaxWait:
@@ -137,8 +133,5 @@ func (r DecideRequest) Validate() error {
 	if r.Verdict != ProposalAccepted && r.Verdict != ProposalRejected {
 		return Invalid("verdict", fmt.Errorf("verdict is %q or %q, not %s", ProposalAccepted, ProposalRejected, form.Shown(string(r.Verdict))))
 	}
-	if err := r.ID.Validate(); err != nil {
-		return Invalid("proposalId", err)
-	}
-	return fields("note", form.Line("note", r.Note))
+	return cmp.Or(fields("proposalId", r.ID.Validate()), fields("note", form.Line("note", r.Note)))
 }

@@ -1,6 +1,7 @@
 package leadership
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -89,14 +90,13 @@ func (r AcquireRequest) Validate() error {
 
 // Parse is Validate that returns the metadata, too.
 func (r AcquireRequest) Parse() (Metadata, error) {
-	if err := validateNames(r.Election, r.CandidateID); err != nil {
+	err := cmp.Or(
+		validateNames(r.Election, r.CandidateID),
+		refuseHalts(r.Election),
+		fields(validateBounds(bounded{"leaseDuration", r.LeaseDuration, LeaseBounds})),
+	)
+	if err != nil {
 		return "", err
-	}
-	if err := refuseHalts(r.Election); err != nil {
-		return "", err
-	}
-	if field, err := validateBounds(bounded{"leaseDuration", r.LeaseDuration, LeaseBounds}); err != nil {
-		return "", Invalid(field, err)
 	}
 	if r.Wait < 0 || r.Wait > MaxWait {
 		return "", Invalid("wait", fmt.Errorf("wait is from 0s to %s, not %s; to wait for longer, ask again", form.Spoken(MaxWait), form.Spoken(r.Wait)))
@@ -108,19 +108,14 @@ func (r AcquireRequest) Parse() (Metadata, error) {
 	if err != nil {
 		return "", Invalid("metadata", err)
 	}
-	if err := form.Line("note", r.Note); err != nil {
-		return "", Invalid("note", err)
-	}
-	if r.Key != nil {
-		if err := r.Key.validate(); err != nil {
-			return "", Invalid("key", err)
-		}
-	}
-	if field, err := r.Candidacy.validate(); err != nil {
-		return "", Invalid(field, err)
-	}
-	if field, err := r.Via.validate(); err != nil {
-		return "", Invalid(field, err)
+	err = cmp.Or(
+		fields("note", form.Line("note", r.Note)),
+		fields("key", r.Key.validate()),
+		fields(r.Candidacy.validate()),
+		fields(r.Via.validate()),
+	)
+	if err != nil {
+		return "", err
 	}
 	return metadata, nil
 }
@@ -190,17 +185,14 @@ func (r LeaseRequest) Validate() error {
 
 // Parse is Validate that returns the report, too.
 func (r LeaseRequest) Parse() (ReportText, error) {
-	if err := validateNames(r.Election, r.CandidateID); err != nil {
+	err := cmp.Or(
+		validateNames(r.Election, r.CandidateID),
+		fields("key", r.Key.validate()),
+		fields("fencingToken", r.Token.Validate()),
+		fields("ticket", r.Ticket.Validate()),
+	)
+	if err != nil {
 		return "", err
-	}
-	if err := r.Key.validate(); err != nil {
-		return "", Invalid("key", err)
-	}
-	if err := r.Token.Validate(); err != nil {
-		return "", Invalid("fencingToken", err)
-	}
-	if err := r.Ticket.Validate(); err != nil {
-		return "", Invalid("ticket", err)
 	}
 	report, err := ParseReport(r.Report)
 	if err != nil {
@@ -220,18 +212,12 @@ type TokenCheck struct {
 
 // Validate returns what is wrong with the question, with the code InvalidArgument.
 func (r TokenCheck) Validate() error {
-	if err := r.Election.Validate(); err != nil {
-		return Invalid("election", err)
-	}
-	if err := r.Token.Validate(); err != nil {
-		return Invalid("fencingToken", err)
-	}
-	return nil
+	return cmp.Or(fields("election", r.Election.Validate()), fields("fencingToken", r.Token.Validate()))
 }
 
-// validate refuses the zero Key: its caller forgot to draw one.
-func (k Key) validate() error {
-	if k == (Key{}) {
+// validate refuses the zero Key: its caller forgot to draw one. nil is valid: no key.
+func (k *Key) validate() error {
+	if k != nil && *k == (Key{}) {
 		return errors.New("a key of zeroes only is no secret; draw 32 random bytes")
 	}
 	return nil
@@ -266,12 +252,7 @@ type ListRequest struct {
 }
 
 // ValidatePrefix returns why no name can begin with the prefix, with the code InvalidArgument.
-func ValidatePrefix(prefix string) error {
-	if err := validatePrefix(prefix); err != nil {
-		return Invalid("prefix", err)
-	}
-	return nil
-}
+func ValidatePrefix(prefix string) error { return fields("prefix", validatePrefix(prefix)) }
 
 // Validate returns what is wrong with the request, with the code InvalidArgument.
 func (r ListRequest) Validate() error {
@@ -330,13 +311,7 @@ type Result struct {
 }
 
 func validateNames(e Election, c CandidateID) error {
-	if err := e.Validate(); err != nil {
-		return Invalid("election", err)
-	}
-	if err := c.Validate(); err != nil {
-		return Invalid("candidateId", err)
-	}
-	return nil
+	return cmp.Or(fields("election", e.Validate()), fields("candidateId", c.Validate()))
 }
 
 func validateCondition(r Revision) error {

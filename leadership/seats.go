@@ -57,10 +57,7 @@ func (s Selection) Validate() error {
 	case s.Prefix != "":
 		return Invalid("of", fmt.Errorf("of is for the events of %q and its seats, prefix for those of many elections; give one of them", s.Of))
 	}
-	if err := s.Of.Validate(); err != nil {
-		return Invalid("of", err)
-	}
-	return nil
+	return fields("of", s.Of.Validate())
 }
 
 // Whole is the election of which this one is a seat; "" if it is none.

@@ -54,11 +54,8 @@ func (HandOver) Name() string { return "handOver" }
 func (c HandOver) Target() Target { return c.acting() }
 
 func (c HandOver) Validate() error {
-	if err := c.LeaseRequest.Validate(); err != nil {
+	if err := cmp.Or(c.LeaseRequest.Validate(), fields("to", c.To.Validate())); err != nil {
 		return err
-	}
-	if err := c.To.Validate(); err != nil {
-		return Invalid("to", err)
 	}
 	switch d := cmp.Or(c.Within, DefaultWithin); {
 	case c.To == c.CandidateID:

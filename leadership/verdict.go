@@ -1,6 +1,7 @@
 package leadership
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -42,10 +43,7 @@ func (c Judge) Validate() error {
 	if c.Verdict != VerdictBad && c.Verdict != VerdictGood {
 		return Invalid("verdict", fmt.Errorf("verdict is %q or %q, not %s", VerdictBad, VerdictGood, form.Shown(string(c.Verdict))))
 	}
-	if err := validateWordAs("evidence", c.Actor, c.Evidence); err != nil {
-		return err
-	}
-	return validateCondition(c.IfRevision)
+	return cmp.Or(validateWordAs("evidence", c.Actor, c.Evidence), validateCondition(c.IfRevision))
 }
 
 // StepDown is Release with a reason. With For its candidate is banned for a while. Candidates take
@@ -62,10 +60,7 @@ type StepDown struct {
 func (StepDown) Name() string { return "stepDown" }
 
 func (c StepDown) Validate() error {
-	if err := c.LeaseRequest.Validate(); err != nil {
-		return err
-	}
-	if err := validateWordAs("reason", "-", c.Reason); err != nil || c.For == 0 {
+	if err := cmp.Or(c.LeaseRequest.Validate(), validateWordAs("reason", "-", c.Reason)); err != nil || c.For == 0 {
 		return err
 	}
 	return fields("for", OrderBounds.Check("for", c.For))
@@ -87,8 +82,5 @@ func (RequestApproval) Name() string { return "requestApproval" }
 func (c RequestApproval) Target() Target { return c.acting() }
 
 func (c RequestApproval) Validate() error {
-	if err := c.LeaseRequest.Validate(); err != nil {
-		return err
-	}
-	return validateWordAs("note", "-", c.Note)
+	return cmp.Or(c.LeaseRequest.Validate(), validateWordAs("note", "-", c.Note))
 }

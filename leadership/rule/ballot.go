@@ -62,11 +62,15 @@ func (s *Snapshot) ballot(c AcquireCommand) ballot {
 	return s.ballotOf(own, c.Withdraw, c.Secret)
 }
 
-// present are the members that the instance of a candidate has heard of, and the candidate.
-func (c AcquireCommand) present(q leadership.QuorumPolicy) uint32 {
-	return presentIn(q, func(member leadership.CandidateID) bool {
-		return member == c.CandidateID || c.Present[member]
-	})
+// present are the members of the electorate that the instance of a candidate has heard of, and the
+// candidate: bit i is the i-th name.
+func (c AcquireCommand) present(q leadership.QuorumPolicy) (set uint32) {
+	for i, name := range q.Electorate.List() {
+		if member := leadership.CandidateID(name); member == c.CandidateID || c.Present[member] {
+			set |= 1 << i
+		}
+	}
+	return set
 }
 
 // A needsPresence asks for the rule to be run again with the presence of this electorate's members.
@@ -236,15 +240,7 @@ func (b ballot) use() bool {
 // first whose members all others have, too.
 func (b ballot) kept() []leadership.Bid {
 	all := b.all()
-	slices.SortFunc(all, func(x, y leadership.Bid) int {
-		switch {
-		case Better(b.policy, b.draw, x, y):
-			return -1
-		case Better(b.policy, b.draw, y, x):
-			return 1
-		}
-		return 0
-	})
+	slices.SortFunc(all, func(x, y leadership.Bid) int { return Compare(b.policy, b.draw, x, y) })
 	for len(all) > maxBids {
 		i := len(all) - 1
 		for i > 0 && all[i].Present&^union(slices.Concat(all[:i], all[i+1:])) != 0 {

@@ -8,16 +8,6 @@ import (
 	"regent/leadership"
 )
 
-// presentIn is the set of the members of the electorate that here reports: bit i is the i-th name.
-func presentIn(q leadership.QuorumPolicy, here func(leadership.CandidateID) bool) (set uint32) {
-	for i, name := range q.Electorate.List() {
-		if here(leadership.CandidateID(name)) {
-			set |= 1 << i
-		}
-	}
-	return set
-}
-
 // count is how many members are in such a set.
 func count(present uint32) int { return bits.OnesCount32(present) }
 

@@ -1,6 +1,7 @@
 package rule
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -32,7 +33,8 @@ func (b ballot) shown(bid leadership.Bid) leadership.ShownBid {
 func (b ballot) result() string {
 	ranked := Rank(b.policy, b.draw, b.all())
 	detail := leadership.Detail{
-		Bids: len(ranked), Place: b.better + 1, Strategy: strategyOf(b.policy), Winner: new(b.shown(b.own)), Present: b.present(),
+		Bids: len(ranked), Place: b.better + 1, Strategy: cmp.Or(b.policy.Strategy, leadership.StrategyFirstCome),
+		Winner: new(b.shown(b.own)), Present: b.present(),
 	}
 	switch b.policy.Strategy {
 	case leadership.StrategyRandom:
@@ -53,13 +55,6 @@ func (b ballot) result() string {
 		text = longer
 	}
 	return text
-}
-
-func strategyOf(p leadership.BallotPolicy) leadership.Strategy {
-	if p.Strategy == "" {
-		return leadership.StrategyFirstCome
-	}
-	return p.Strategy
 }
 
 // cause says why the candidate is not granted now, and when it should ask again.

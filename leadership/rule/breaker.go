@@ -37,13 +37,7 @@ func (b breaker) Validate() error {
 	if b.CooldownMS < 1 || b.cooldown() > leadership.MaxCooldown || b.Until.IsZero() || len(b.Why) > leadership.MaxReasonBytes {
 		return errors.New("a cooldown has no length, no end, or too long a reason")
 	}
-	if err := form.Instants(b.Until); err != nil {
-		return err
-	}
-	if err := b.Token.Validate(); err != nil {
-		return err
-	}
-	return cmp.Or(form.Text(b.Principal), b.CandidateID.Validate())
+	return cmp.Or(form.Instants(b.Until), b.Token.Validate(), form.Text(b.Principal), b.CandidateID.Validate())
 }
 
 // concerns reports whether it is about the candidate, or about a principal as which that calls.

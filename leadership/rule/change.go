@@ -1,6 +1,7 @@
 package rule
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
@@ -99,19 +100,8 @@ func (c *Change) check(s *Snapshot) error {
 	case !c.Heartbeat && !c.Before.IsZero():
 		return errors.New("it has to be committed before an instant, and has no heartbeat")
 	}
-	if err := c.checkHeartbeat(before); err != nil {
-		return err
-	}
-	if err := c.checkEvents(before); err != nil {
-		return err
-	}
-	if err := c.checkPromise(before); err != nil {
-		return err
-	}
-	if err := c.checkSuccessor(s); err != nil {
-		return err
-	}
-	return VerifyAlone(Snapshot{Record: *after, Now: s.Now, Guard: s.Guard})
+	return cmp.Or(c.checkHeartbeat(before), c.checkEvents(before), c.checkPromise(before), c.checkSuccessor(s),
+		VerifyAlone(Snapshot{Record: *after, Now: s.Now, Guard: s.Guard}))
 }
 
 // checkHeartbeat checks the start of the lease and, without events, that nothing else has changed.

@@ -14,12 +14,9 @@ import (
 	"regent/leadership/internal/form"
 )
 
-// Limits of a journal and of a checkpoint.
-const (
-	// MaxLogBytes is the most that the head of a log (its text and body together) or one segment
-	// may have, encoded.
-	MaxLogBytes = 640 << 10
-)
+// MaxLogBytes is the most that the head of a log (its text and body together) or one segment may
+// have, encoded.
+const MaxLogBytes = 640 << 10
 
 // LogKind is which of an election's logs it is.
 type LogKind string
@@ -204,18 +201,13 @@ func HeadText(head any) string {
 	return string(text)
 }
 
-// stale refuses a leader whose log a later one has opened.
-func (m Mark) stale(id LogID, token leadership.Token) error {
-	return &leadership.Error{Code: leadership.TokenStale, Detail: fmt.Sprintf(
-		"a leader with fencing token %d has opened the %s of election %q since; stop acting with fencing token %d", m.Token, id.Kind, id.Election, token)}
-}
-
 // admit returns nil if the leader may write at once, and ErrUnopened if its lease has to be
 // verified first.
 func (m Mark) admit(id LogID, c Renewal) error {
 	switch {
 	case m.Token > c.Token:
-		return m.stale(id, c.Token)
+		return &leadership.Error{Code: leadership.TokenStale, Detail: fmt.Sprintf(
+			"a leader with fencing token %d has opened the %s of election %q since; stop acting with fencing token %d", m.Token, id.Kind, id.Election, c.Token)}
 	case m.Token < c.Token:
 		return ErrUnopened
 	case m.Leader != c.CandidateID || !m.Key.Equal(c.KeyHash):

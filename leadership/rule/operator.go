@@ -1,6 +1,7 @@
 package rule
 
 import (
+	"cmp"
 	"time"
 
 	"regent/leadership"
@@ -11,10 +12,7 @@ func configure(s Snapshot, c leadership.Configure) (Change, error) {
 	if r.Policy.LeaseDuration > 0 && !r.Deleted && r.Policy.Config.Explicit() == c.Config.Explicit() {
 		return Change{}, nil
 	}
-	if err := s.require(c.IfRevision); err != nil {
-		return Change{}, err
-	}
-	if err := s.refuseSeats(c.Config); err != nil {
+	if err := cmp.Or(s.require(c.IfRevision), s.refuseSeats(c.Config)); err != nil {
 		return Change{}, err
 	}
 	return s.reconfigure(c.Config), nil
@@ -69,10 +67,7 @@ func remove(s Snapshot, c leadership.Delete) (Change, error) {
 	if !s.Exists() {
 		return Change{}, s.RefuseUnseen()
 	}
-	if err := s.ofSeat("goes when that has fewer seats, or is deleted"); err != nil {
-		return Change{}, err
-	}
-	if err := s.require(c.IfRevision); err != nil {
+	if err := cmp.Or(s.ofSeat("goes when that has fewer seats, or is deleted"), s.require(c.IfRevision)); err != nil {
 		return Change{}, err
 	}
 	if s.Live() && !c.Force {

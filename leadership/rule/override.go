@@ -9,10 +9,8 @@ import (
 	"regent/leadership/internal/form"
 )
 
-// Limits of overrides.
-const (
-	maxOverrideBytes = 8 << 10 // of all of them, encoded
-)
+// maxOverrideBytes is the most that all overrides of an election may have, encoded.
+const maxOverrideBytes = 8 << 10
 
 // bars reports whether the order is against a grant to the candidate, which calls as the principal.
 func bars(o leadership.Override, c leadership.CandidateID, principal []string) bool {

@@ -1,7 +1,6 @@
 package rule
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -162,12 +161,6 @@ func (s Standing) granted(c AcquireCommand, config leadership.Config, now time.T
 	if s.Breakers != "" {
 		s.Breakers = s.Breakers.at(now)
 	}
-	return s
-}
-
-// reacquired is s after the leader has acquired again. A change of it is an event.
-func (s Standing) reacquired(c AcquireCommand) Standing {
-	s.Note = cmp.Or(c.Note, s.Note)
 	return s
 }
 

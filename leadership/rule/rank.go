@@ -53,21 +53,25 @@ type Draw struct {
 // store, know the secret.
 func Rank(p leadership.BallotPolicy, d Draw, bids []leadership.Bid) []leadership.Bid {
 	ranked := slices.DeleteFunc(slices.Clone(bids), func(b leadership.Bid) bool { return b.Witness })
-	slices.SortFunc(ranked, func(a, b leadership.Bid) int { return compareBids(p, d, a, b) })
+	slices.SortFunc(ranked, func(a, b leadership.Bid) int { return Compare(p, d, a, b) })
 	return ranked
 }
 
 // Better reports whether the bid a is better than b.
-func Better(p leadership.BallotPolicy, d Draw, a, b leadership.Bid) bool {
-	return a.Witness == b.Witness && compareBids(p, d, a, b) < 0 || !a.Witness && b.Witness
-}
+func Better(p leadership.BallotPolicy, d Draw, a, b leadership.Bid) bool { return Compare(p, d, a, b) < 0 }
 
-// compareBids is below 0 if the bid a is better than b.
-func compareBids(p leadership.BallotPolicy, d Draw, a, b leadership.Bid) int {
+// Compare is below 0 if the bid a is better than b. Witnesses come behind all others.
+func Compare(p leadership.BallotPolicy, d Draw, a, b leadership.Bid) int {
+	switch {
+	case a.Witness && !b.Witness:
+		return 1
+	case !a.Witness && b.Witness:
+		return -1
+	}
 	return cmp.Or(compareKeys(p, d, a, b), cmp.Compare(a.CandidateID, b.CandidateID))
 }
 
-// compareKeys compares by the strategy alone; compareBids breaks ties by id.
+// compareKeys compares by the strategy alone; Compare breaks ties by id.
 func compareKeys(p leadership.BallotPolicy, d Draw, a, b leadership.Bid) int {
 	switch p.Strategy {
 	case leadership.StrategyPriority:

@@ -150,13 +150,7 @@ func Acquire(s Snapshot, c AcquireCommand) (Change, error) {
 			return Change{}, err
 		}
 	}
-	if err := s.refuseIneligible(c); err != nil {
-		return Change{}, err
-	}
-	if err := s.refuseOrphan(c); err != nil {
-		return Change{}, err
-	}
-	if err := s.refuseUncounted(c); err != nil {
+	if err := cmp.Or(s.refuseIneligible(c), s.refuseOrphan(c), s.refuseUncounted(c)); err != nil {
 		return Change{}, err
 	}
 	if s.takesOver(c) {
@@ -211,10 +205,7 @@ func (c *Change) grant(cmd AcquireCommand, now time.Time) {
 	r.Token++
 	r.LeaderID, r.KeyHash, r.Metadata = cmd.CandidateID, cmd.KeyHash, cmd.Metadata
 	r.Standing = r.Standing.granted(cmd, r.Policy.Config, now)
-	r.LeaseDuration = cmd.LeaseDuration
-	if r.LeaseDuration == 0 {
-		r.LeaseDuration = r.Policy.EffectiveLease()
-	}
+	r.LeaseDuration = cmp.Or(cmd.LeaseDuration, r.Policy.EffectiveLease())
 	c.tryOut(now)
 	c.begin(now)
 	r.Standing.Created = r.created()
@@ -240,9 +231,9 @@ func reacquire(s Snapshot, cmd AcquireCommand) Change {
 	if other {
 		r.Metadata = cmd.Metadata
 	}
-	standing := r.Standing.reacquired(cmd)
-	other = other || standing != r.Standing
-	r.Standing = standing
+	if cmd.Note != "" && cmd.Note != r.Standing.Note {
+		r.Standing.Note, other = cmd.Note, true
+	}
 	if longer || other {
 		ch.announce(leadership.EventUpdated, "")
 	}

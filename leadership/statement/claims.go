@@ -23,14 +23,10 @@ type Claims struct {
 
 // claims returns what there is to say of a lease that was just granted or renewed.
 func claims(issuer string, l leadership.Lease, principal string) Claims {
-	c := Claims{
-		Issuer: issuer, Leader: l.LeaderID, Principal: principal, Election: l.Election, Seat: l.Seat, Token: l.Token,
+	return Claims{
+		Issuer: issuer, Leader: l.LeaderID, Principal: principal, Election: l.Election, Of: l.Whole(), Seat: l.Seat, Token: l.Token,
 		IssuedAt: l.ReadAt.Unix(), Expires: l.LeaseExpiration.Unix(),
 	}
-	if l.Seat > 0 {
-		c.Of, _, _ = l.Election.SeatOf()
-	}
-	return c
 }
 
 // Until returns the end of the lease, rounded down to a second.

@@ -155,15 +155,7 @@ func (r *ranking) place(all []Stander) {
 		}
 	}
 	if r.shown() {
-		slices.SortStableFunc(order, func(a, b *Stander) int {
-			switch {
-			case rule.Better(r.policy, r.draw, a.bid, b.bid):
-				return -1
-			case rule.Better(r.policy, r.draw, b.bid, a.bid):
-				return 1
-			}
-			return 0
-		})
+		slices.SortStableFunc(order, func(a, b *Stander) int { return rule.Compare(r.policy, r.draw, a.bid, b.bid) })
 	}
 	for i, s := range order {
 		s.Position = i + 1

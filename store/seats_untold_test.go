@@ -27,7 +27,7 @@ func TestSeatsHearOfAnOrderWhoseGiverDied(t *testing.T) {
 	for name, c := range map[string]struct {
 		leadership.Command
 		refused leadership.Code
-	}{"drain": {drain, leadership.LeaseHeld}, "delete": {leadership.Delete{Election: "gpu"}, leadership.ElectionDeleted}} {
+	}{"drain": {drain, leadership.LeaseHeld}, "delete": {leadership.Delete{Election: "gpu", Force: true}, leadership.ElectionDeleted}} {
 		for by, tell := range map[string]func(context.Context, *storetest.Fake) error{
 			"once a candidate asks": func(ctx context.Context, f *storetest.Fake) error {
 				begun(t, f, "gpu", c.Command)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -173,7 +174,7 @@ func TestWithFewerSeatsTheirLeadersGoOnUntilTheEndTheyWerePromised(t *testing.T)
 			t.Errorf("led are %v, want seat 1 alone", h)
 		}
 		direct, err := a.Acquire(f.Context(), leadership.AcquireRequest{Election: "gpu.3", CandidateID: "bob"})
-		if refused, ok := errors.AsType[*leadership.Error](err); !ok || refused.Reason != leadership.ReasonSeats {
+		if !errors.Is(err, leadership.ElectionDeleted) || !strings.Contains(err.Error(), `acquire "gpu"`) {
 			t.Errorf("a seat that there is no more is granted to %+v, %v", direct, err)
 		}
 		f.seats(b, 2)
@@ -288,7 +289,10 @@ func TestAnElectionThatIsUsedBecomesNoSeat(t *testing.T) {
 		if _, err := a.Do(f.Context(), leadership.HandOver{LeaseRequest: lease(one.Grant), To: "bob", Within: time.Minute}); !errors.Is(err, leadership.NotEligible) {
 			t.Errorf("a seat is handed over: %v", err)
 		}
-		if l, err := a.Do(f.Context(), leadership.Delete{Election: "gpu"}); err != nil || !l.Deleted {
+		if l, err := a.Do(f.Context(), leadership.Delete{Election: "gpu"}); !errors.Is(err, leadership.LeaseHeld) {
+			t.Fatalf("though a seat is led: %+v, %v", l, err)
+		}
+		if l, err := a.Do(f.Context(), leadership.Delete{Election: "gpu", Force: true}); err != nil || !l.Deleted {
 			t.Fatalf("%+v, %v", l, err)
 		}
 		if l, err := a.Renew(f.Context(), lease(one.Grant)); err != nil || l.EndsBecause != leadership.EndsSeats {
@@ -364,7 +368,7 @@ func TestALocalServerTellsSeatsAtItsStartWhatTheOneBeforeDidNot(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		dies := func(s rule.Snapshot) (rule.Change, error) { return rule.Apply(s, leadership.Delete{}) }
+		dies := func(s rule.Snapshot) (rule.Change, error) { return rule.Apply(s, leadership.Delete{Force: true}) }
 		if _, err := store.Update(t.Context(), "gpu", rule.Expect{}, dies); err != nil {
 			t.Fatal(err)
 		}

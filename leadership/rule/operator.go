@@ -70,10 +70,25 @@ func remove(s Snapshot, c leadership.Delete) (Change, error) {
 	if err := cmp.Or(s.ofSeat("goes when that has fewer seats, or is deleted"), s.require(c.IfRevision)); err != nil {
 		return Change{}, err
 	}
-	if s.Live() && !c.Force {
-		return Change{}, s.Refuse(leadership.LeaseHeld, "election %q is led by %q; wait for its release, or delete it by force", r.Election, r.LeaderID)
+	if c.Force {
+		return Bury(s), nil
+	}
+	if err := RefuseLed(s); err != nil {
+		return Change{}, err
+	}
+	if r.Policy.Seats > 0 {
+		return Change{}, &NeedsSeat{Whole: s}
 	}
 	return Bury(s), nil
+}
+
+// RefuseLed returns why an election, or one with that seat, is not deleted unless by force: it has a
+// leader. nil if it has none.
+func RefuseLed(s Snapshot) error {
+	if !s.Live() {
+		return nil
+	}
+	return s.Refuse(leadership.LeaseHeld, "election %q is led by %q; wait for its release, or delete it by force", s.Record.Election, s.Record.LeaderID)
 }
 
 // Bury leaves a tombstone in the place of any election that exists, also of a seat, which ends the

@@ -19,6 +19,9 @@ func (s *Snapshot) RefuseUnseen() error {
 }
 
 func (s *Snapshot) RefuseDeleted() error {
+	if of, n, ok := s.Record.Election.SeatOf(); ok && s.Record.Standing.Seat > 0 {
+		return s.Refuse(leadership.ElectionDeleted, "election %q has no seat %d any more; acquire %q", of, n, of)
+	}
 	return s.Refuse(leadership.ElectionDeleted, "election %q is deleted; an operator brings it back by configuring it, and its fencing token goes on from %d", s.Record.Election, s.Record.Token)
 }
 

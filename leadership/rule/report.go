@@ -99,6 +99,7 @@ func (c *Change) depose(s Snapshot, t trip) {
 	c.vacate(leadership.EventDeposed, s.Now, promised.Sub(s.Now)+r.Policy.LockDelay+s.Guard)
 	c.explain(t.why, t.detail)
 	c.park(s.Now)
+	c.leave(s)
 }
 
 // deposed is the last term, if it ended by a trip.

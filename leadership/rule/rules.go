@@ -340,6 +340,7 @@ func leave(s Snapshot, cmd leadership.Release) (Change, error) {
 	} else {
 		ch.expire(s.Guard)
 	}
+	ch.leave(s)
 	return ch, nil
 }
 
@@ -351,6 +352,7 @@ func Expire(s Snapshot) (Change, error) {
 	}
 	ch := s.change()
 	ch.expire(s.Guard)
+	ch.leave(s)
 	return ch, nil
 }
 

@@ -17,7 +17,8 @@ import (
 
 // NeedsSeat is the error of Acquire for an election that has seats, if nothing in it bars the
 // candidate: one of its seats is to be acquired, with the whole in AcquireCommand.Whole. If some
-// seats may not have heard of its last change, they are to be told first.
+// seats may not have heard of its last change, they are to be told first. It is also that of Delete
+// without force: RefuseLed is to be asked of each seat, and if all agree, Delete is to be forced.
 type NeedsSeat struct {
 	Whole Snapshot
 	// Refused bars the candidate, once the seats were told; nil if nothing does.
@@ -112,6 +113,9 @@ func Tell(s, whole Snapshot) (Change, error) {
 	}
 	whole.Now = s.Now
 	ch, config := s.change(), whole.seatConfig()
+	if r.LeaderID != "" && !s.Live() {
+		ch.expire(s.Guard)
+	}
 	if !s.Exists() || whole.hasSeat(n) && (r.Deleted || r.Policy.Config.Explicit() != config) {
 		ch = s.reconfigure(config)
 	}
@@ -157,6 +161,14 @@ func (s *Snapshot) endsSeat(n int) leadership.EndReason {
 		}
 	}
 	return ""
+}
+
+// leave deletes a seat that there is no more, as far as it has heard, once its last term has ended.
+func (c *Change) leave(before Snapshot) {
+	if before.Record.Standing.Ends.Whole.Because == leadership.EndsSeats {
+		c.Record.Deleted = true
+		c.announce(leadership.EventDeleted, "")
+	}
 }
 
 // endsAtSeat lets the term end at the end that was promised, because the whole says so, or no

@@ -162,7 +162,33 @@ func TestNoSeatIsGrantedBeyondThoseThatThereAreHoweverLateEveryoneHears(t *testi
 				t.Fatalf("seed %d: %v\n%s", seed, err, strings.Join(f.log, "\n"))
 			}
 		}
+		if err := f.settle(); err != nil {
+			t.Fatalf("seed %d: %v\n%s", seed, err, strings.Join(f.log, "\n"))
+		}
 	}
+}
+
+// settle lets all seats hear of the whole, and their terms end: there are as many as it says then.
+func (f *floor) settle() error {
+	for i := range most {
+		ch, err := rule.Tell(f.at(f.seats[i+1]), f.whole)
+		if err != nil {
+			return err
+		}
+		f.seats[i+1] = apply(f.at(f.seats[i+1]), ch)
+	}
+	f.now = f.now.Add(time.Hour)
+	for i := range most {
+		s := f.at(f.seats[i+1])
+		ch, err := rule.Expire(s)
+		if err != nil {
+			return err
+		}
+		if r := apply(s, ch).Record; r.Deleted != (i+1 > f.whole.Record.Policy.Seats) {
+			return fmt.Errorf("there are %d seats, and seat %d: deleted %v", f.whole.Record.Policy.Seats, i+1, r.Deleted)
+		}
+	}
+	return nil
 }
 
 func TestAnElectionWithSeatsIsNeverLedItself(t *testing.T) {

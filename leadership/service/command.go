@@ -48,6 +48,9 @@ func (s *Service) Do(ctx context.Context, c leadership.Command) (leadership.Leas
 	}
 	_, unlocks := c.(leadership.Unlock) // the first one is refused, and changes nothing
 	snap, err := s.update(ctx, e, rule.Expect{Change: !unlocks}, func(snap rule.Snapshot) (rule.Change, error) { return rule.Apply(snap, c) })
+	if needs, ok := errors.AsType[*rule.NeedsSeat](err); ok {
+		return s.removeSeats(ctx, c.(leadership.Delete), needs.Whole)
+	}
 	if snap.Record.Standing.Untold = max(snap.Record.Standing.Untold, unheard); err == nil && snap.Record.Standing.Untold > 0 {
 		err = s.tellAfter(ctx, snap)
 	}

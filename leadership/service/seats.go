@@ -123,6 +123,22 @@ func (s *Service) refuseSeats(ctx context.Context, c leadership.Configure) (unhe
 	return unheard, cmp.Or(errs...)
 }
 
+// removeSeats deletes an election that has seats, unless one has a leader. One that is granted
+// meanwhile goes on until the end that its leader is promised.
+func (s *Service) removeSeats(ctx context.Context, c leadership.Delete, whole rule.Snapshot) (leadership.Lease, error) {
+	seats, err := s.readSeats(ctx, c.Election, whole.Record.Policy.Seats)
+	if err != nil {
+		return leadership.Lease{}, err
+	}
+	for _, seat := range seats {
+		if err := rule.RefuseLed(seat); err != nil {
+			return leadership.Lease{}, err
+		}
+	}
+	c.Force = true
+	return s.Do(ctx, c)
+}
+
 // explainSeats says why the candidate leads at no seat of the whole, or at which it does: x is what
 // the whole itself says. Why a seat cannot be granted is said of the one that can be first.
 func (s *Service) explainSeats(ctx context.Context, whole rule.Snapshot, x leadership.Explanation) (leadership.Explanation, error) {

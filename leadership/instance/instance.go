@@ -272,6 +272,9 @@ func (p publisher) Publish(events ...leadership.Event) {
 	}
 }
 
+// Doubt is called with an election of which an event may never come to Publish.
+func (p publisher) Doubt(e leadership.Election) { p.hub.Doubt(e) }
+
 // heard takes an event that was announced, by this instance or another.
 func (i *Instance) heard(e leadership.Event) {
 	i.outbox.Heard(e)

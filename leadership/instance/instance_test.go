@@ -481,3 +481,58 @@ func TestLoneInstanceServesWithoutTheTopicAndReportsIt(t *testing.T) {
 		}
 	})
 }
+
+// The caller of a change gives up during its commit, and the instance is the only one, so that no
+// bus brings the event.
+func TestOthersHearOfAChangeWhoseCallerDidNot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var lose atomic.Bool
+		i := alone(t, &storetest.Fake{Store: memory.New(memory.Config{}), Around: func(ctx context.Context, c storetest.Call, next func(context.Context) error) error {
+			err := next(ctx)
+			if err == nil && c.Method == "Update" && lose.Swap(false) {
+				return leadership.OutcomeUnknown
+			}
+			return err
+		}})
+		ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
+		var running sync.WaitGroup
+		running.Go(func() { i.Run(ctx) })
+		defer running.Wait()
+		defer stop()
+		ann, err := i.Acquire(ctx, leadership.AcquireRequest{Election: "jobs", CandidateID: "ann", LeaseDuration: time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, watch, err := i.Watch(ctx, leadership.WatchRequest{Election: "jobs"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer watch.Close()
+		heard := func(want leadership.EventType) {
+			if events, err := watch.Next(ctx); err != nil || events[0].Type != want {
+				t.Errorf("one who watches hears %+v, %v; want %q", events, err, want)
+			}
+		}
+		lose.Store(true)
+		if _, err := i.Do(ctx, leadership.Release{LeaseRequest: lease(ann)}); !errors.Is(err, leadership.OutcomeUnknown) {
+			t.Fatal(err)
+		}
+		heard(leadership.EventReleased)
+		ann, err = i.Acquire(ctx, leadership.AcquireRequest{Election: "jobs", CandidateID: "ann", LeaseDuration: time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		heard(leadership.EventAcquired)
+		running.Go(func() {
+			if g, err := i.Acquire(ctx, leadership.AcquireRequest{Election: "jobs", CandidateID: "bob", Wait: time.Minute}); err != nil || g.Token != 3 {
+				t.Errorf("one who waits gets %+v, %v", g.Lease, err)
+			}
+		})
+		synctest.Wait()
+		lose.Store(true)
+		if _, err := i.Do(ctx, leadership.Release{LeaseRequest: lease(ann)}); !errors.Is(err, leadership.OutcomeUnknown) {
+			t.Fatal(err)
+		}
+		heard(leadership.EventReleased)
+	})
+}

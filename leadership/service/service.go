@@ -318,6 +318,9 @@ func (s *Service) commit(ctx context.Context, e leadership.Election, x rule.Expe
 		}
 		return ch, err
 	})
+	if errors.Is(err, leadership.OutcomeUnknown) {
+		s.doubt(e)
+	}
 	if err != nil {
 		return rule.Snapshot{}, made{}, err
 	}
@@ -336,6 +339,15 @@ func (s *Service) publish(at time.Time, events []leadership.Event) {
 	}
 	for _, p := range s.publishers {
 		p.Publish(told...)
+	}
+}
+
+// doubt tells of a change whose outcome is unknown.
+func (s *Service) doubt(e leadership.Election) {
+	for _, p := range s.publishers {
+		if p, ok := p.(interface{ Doubt(leadership.Election) }); ok {
+			p.Doubt(e)
+		}
 	}
 }
 
@@ -441,7 +453,8 @@ type Publisher interface {
 	// Publish takes the events of one change, in order, after its commit. It must not block: the
 	// caller that made the change waits for it. Several goroutines may call it, and the changes of
 	// one election may come in the wrong order. A change whose outcome is unknown does not come: if
-	// it was made, the store's outbox has it.
+	// it was made, the store's outbox has it, and a publisher that has a method Doubt is told of its
+	// election.
 	Publish(events ...leadership.Event)
 }
 

@@ -44,6 +44,18 @@ func (h *Hub) Read(ctx context.Context, r leadership.ReadRequest) (leadership.Re
 	return reading, err
 }
 
+// Doubt reads an election of which an event may not come to Publish: its caller gave up during the
+// commit, which the read comes after. If the read fails, another strong one shows the change.
+func (h *Hub) Doubt(e leadership.Election) {
+	h.running.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), h.expiry)
+		defer cancel()
+		if _, err := h.miss(ctx, leadership.ReadRequest{Election: e, Strong: true}); err == nil {
+			h.feeds.doubt()
+		}
+	})
+}
+
 // fresh answers from memory, if that is allowed and possible.
 func (h *Hub) fresh(r leadership.ReadRequest) (reading leadership.Reading, absent error, ok bool) {
 	h.mu.Lock()

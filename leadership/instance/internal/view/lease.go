@@ -113,6 +113,10 @@ func (e *Election) learn(l *leadership.Lease, asked, now, open time.Duration, ex
 		e.lease, e.event, e.newest, e.changed, e.open = nil, nil, l.Revision, now, open
 		e.ordered = min(e.ordered, e.newest)
 		e.succession.learnt(l, now)
+		if h := e.history; h != nil && l.Revision > h.heard && l.Revision > h.head() {
+			h.expect(l.Revision, now)
+			h.due += retry // unless its event comes by itself, as most do
+		}
 		if e.version++; e.wanted() || e.reads > 0 {
 			e.keep(l, asked, now)
 		}

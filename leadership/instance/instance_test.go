@@ -523,7 +523,9 @@ func TestOthersHearOfAChangeWhoseCallerDidNot(t *testing.T) {
 			t.Fatal(err)
 		}
 		heard(leadership.EventAcquired)
-		running.Go(func() {
+		var waits sync.WaitGroup
+		defer waits.Wait()
+		waits.Go(func() {
 			if g, err := i.Acquire(ctx, leadership.AcquireRequest{Election: "jobs", CandidateID: "bob", Wait: time.Minute}); err != nil || g.Token != 3 {
 				t.Errorf("one who waits gets %+v, %v", g.Lease, err)
 			}
@@ -535,4 +537,28 @@ func TestOthersHearOfAChangeWhoseCallerDidNot(t *testing.T) {
 		}
 		heard(leadership.EventReleased)
 	})
+}
+
+// Without a wait and without a key of the caller's own: no one else could release the lease.
+func TestALeaseWhoseCallerIsGoneIsGivenBack(t *testing.T) {
+	t.Parallel()
+	for name, outcome := range map[string]error{"granted": nil, "unknown": leadership.OutcomeUnknown} {
+		ctx, leave := context.WithCancel(t.Context())
+		defer leave()
+		var first atomic.Bool
+		i := alone(t, &storetest.Fake{Store: memory.New(memory.Config{}), Around: func(ctx context.Context, c storetest.Call, next func(context.Context) error) error {
+			err := next(ctx)
+			if err == nil && c.Method == "Update" && !first.Swap(true) {
+				leave()
+				return outcome
+			}
+			return err
+		}})
+		if g, err := i.Acquire(ctx, leadership.AcquireRequest{Election: "jobs", CandidateID: "ann", LeaseDuration: time.Hour}); err == nil {
+			t.Errorf("%s: one that is gone got %+v", name, g.Lease)
+		}
+		if l, err := i.Get(t.Context(), "jobs"); err != nil || l.State != leadership.Vacant || l.Token != 1 {
+			t.Errorf("%s: %+v, %v; want it free again", name, l, err)
+		}
+	}
 }

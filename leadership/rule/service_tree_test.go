@@ -414,6 +414,14 @@ func TestATreeIsReadWithinItsLimits(t *testing.T) {
 	wants("behind elections that are no children", 1, 1+leadership.MaxTreeReads/leadership.MaxPageSize, false)
 }
 
+func TestTheElectionOfTheHaltsIsNoChild(t *testing.T) {
+	tr := newTree(t)
+	tr.configure("regent", leadership.Config{Delegation: leadership.Delegation{Children: 2}})
+	if l, err := tr.delegate(tr.grant("regent", "ann", 0, leadership.Via{}), "halts", asParent); !errors.Is(err, leadership.InvalidArgument) {
+		t.Errorf("got %+v, %v", l, err)
+	}
+}
+
 // What an operator has deleted, or configured otherwise, no leader of its parent brings back.
 func TestADeletedChildIsNotDelegatedAgain(t *testing.T) {
 	tr := newTree(t)

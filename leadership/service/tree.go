@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,7 +25,7 @@ func (s *Service) Delegate(ctx context.Context, r leadership.DelegateRequest) (l
 	if err := child.Validate(); err != nil || !child.ChildOf(r.Election) {
 		return leadership.Lease{}, leadership.Invalid("child", fmt.Errorf("child is one more part of a name, so that %s is one; %s is not", form.Shown(string(r.Election)+".part"), form.Shown(string(child))))
 	}
-	if err := r.Limits.Validate(); err != nil {
+	if err := cmp.Or(leadership.Delete{Election: child}.Validate(), r.Limits.Validate()); err != nil { // the election of the halts is no child
 		return leadership.Lease{}, err
 	}
 	command := rule.DelegateCommand{Renewal: c, Child: child, Limits: r.Limits}

@@ -84,13 +84,37 @@ func NewQueue(c Config) *Queue {
 // hub, was closed with. A panic of Config.Acquire becomes the caller's.
 func (q *Queue) Acquire(ctx context.Context, r leadership.AcquireRequest) (leadership.Grant, error) {
 	if r.Wait == 0 {
-		return q.ask(ctx, r)
+		return q.once(ctx, r)
 	}
 	grant, err := q.Stand(ctx, &r)
 	if grant == nil {
 		return leadership.Grant{}, err
 	}
 	return *grant, err
+}
+
+// once is Acquire without a wait.
+func (q *Queue) once(ctx context.Context, r leadership.AcquireRequest) (leadership.Grant, error) {
+	if r.Key != nil {
+		return q.ask(ctx, r)
+	}
+	r.Key = new(q.common.Key())
+	grant, err := q.ask(ctx, r)
+	if errors.Is(err, leadership.OutcomeUnknown) { // its caller cannot ask again with the key
+		again, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBackTimeout)
+		defer cancel()
+		if found, failed := q.ask(again, r); failed == nil {
+			grant, err = found, nil
+		}
+	}
+	if err != nil {
+		return leadership.Grant{}, err
+	}
+	if ctx.Err() != nil {
+		q.giveBack(ctx, &grant)
+		return leadership.Grant{}, gone(ctx)
+	}
+	return grant, nil
 }
 
 // Stand is Acquire for a request with Wait. The grant is nil if there is an error. Its stack is

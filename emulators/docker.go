@@ -13,15 +13,6 @@ import (
 	"github.com/testcontainers/testcontainers-go/modules/gcloud/spanner"
 )
 
-// Image returns the public image that has the emulator. Spanner's is pinned because its emulator's
-// behaviour changes between releases; the SDK's is published without versions.
-func (k Kind) Image() string {
-	if k == KindSpanner {
-		return "gcr.io/cloud-spanner-emulator/emulator:1.5.51"
-	}
-	return "gcr.io/google.com/cloudsdktool/google-cloud-cli:emulators"
-}
-
 type docker struct{ log io.Writer }
 
 // container is what the three modules have in common.

@@ -53,7 +53,12 @@ func Start(ctx context.Context, cfg Config) (*Set, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
-	started, errs := startAll(ctx, cfg)
+	started, errs := make([]*emulator, len(cfg.Which)), make([]error, len(cfg.Which))
+	var starting sync.WaitGroup
+	for i, kind := range cfg.Which {
+		starting.Go(func() { started[i], errs[i] = start(ctx, cfg, kind) })
+	}
+	starting.Wait()
 
 	set := &Set{}
 	var failed []error
@@ -90,16 +95,6 @@ func (c Config) complete() (Config, error) {
 	return c, c.Source.validate()
 }
 
-func startAll(ctx context.Context, cfg Config) ([]*emulator, []error) {
-	started, errs := make([]*emulator, len(cfg.Which)), make([]error, len(cfg.Which))
-	var wg sync.WaitGroup
-	for i, kind := range cfg.Which {
-		wg.Go(func() { started[i], errs[i] = start(ctx, cfg, kind) })
-	}
-	wg.Wait()
-	return started, errs
-}
-
 func start(ctx context.Context, cfg Config, kind Kind) (*emulator, error) {
 	src, err := choose(ctx, cfg, kind)
 	if err != nil {
@@ -114,23 +109,19 @@ func start(ctx context.Context, cfg Config, kind Kind) (*emulator, error) {
 }
 
 // Host returns the host:port of a kind, or "" if the set does not have it.
-func (s *Set) Host(kind Kind) string {
-	for _, e := range s.running {
-		if e.kind == kind {
-			return e.host
-		}
-	}
-	return ""
-}
+func (s *Set) Host(kind Kind) string { return s.of(kind).host }
 
 // Source returns where the emulator of a kind comes from, or "" if the set does not have it.
-func (s *Set) Source(kind Kind) Source {
+func (s *Set) Source(kind Kind) Source { return s.of(kind).source }
+
+// of returns the emulator of a kind, or the zero one if the set does not have it.
+func (s *Set) of(kind Kind) emulator {
 	for _, e := range s.running {
 		if e.kind == kind {
-			return e.source
+			return *e
 		}
 	}
-	return ""
+	return emulator{}
 }
 
 // Ended returns a channel that gets the kind of each emulator whose processes have ended, until ctx

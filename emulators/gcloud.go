@@ -17,20 +17,6 @@ import (
 // gcloud starts emulators of the Google Cloud SDK as children of this process.
 type gcloud struct{ log io.Writer }
 
-// component returns the SDK's name of the part that holds the emulator.
-func (k Kind) component() string {
-	switch k {
-	case KindFirestore:
-		return "cloud-firestore-emulator"
-	case KindSpanner:
-		return "cloud-spanner-emulator"
-	default:
-		return "pubsub-emulator"
-	}
-}
-
-func (k Kind) needsJava() bool { return k != KindSpanner }
-
 // lacks names the part that is missing on this machine: gcloud, the component, or Java.
 func (gcloud) lacks(ctx context.Context, kind Kind) error {
 	path, err := exec.LookPath("gcloud")
@@ -40,11 +26,11 @@ func (gcloud) lacks(ctx context.Context, kind Kind) error {
 	if kind == KindSpanner && runtime.GOOS != "linux" {
 		return errors.New("the SDK has the Spanner emulator for Linux only")
 	}
-	root := sdkRoot(ctx, path)
-	if _, err := os.Stat(filepath.Join(root, ".install", kind.component()+".manifest")); err != nil {
-		return fmt.Errorf("the SDK in %s has no component %s", root, kind.component())
+	root, component := sdkRoot(ctx, path), partsOf[kind].component
+	if _, err := os.Stat(filepath.Join(root, ".install", component+".manifest")); err != nil {
+		return fmt.Errorf("the SDK in %s has no component %s", root, component)
 	}
-	if _, err := exec.LookPath("java"); err != nil && kind.needsJava() {
+	if _, err := exec.LookPath("java"); err != nil && partsOf[kind].java {
 		return errors.New("java is not on PATH")
 	}
 	return nil

@@ -64,7 +64,7 @@ func (s Source) validate() error {
 
 func (k Kind) advice() string {
 	return fmt.Sprintf("Install the Google Cloud SDK with its component %s (gcloud components install %[1]s)%s, or a Docker engine, or set %s to the host:port of a running one",
-		k.component(), map[bool]string{true: " and Java 21"}[k.needsJava()], k.Variable())
+		partsOf[k].component, map[bool]string{true: " and Java 21"}[partsOf[k].java], k.Variable())
 }
 
 func lacksVariable(_ context.Context, kind Kind) error {

@@ -83,7 +83,7 @@ func TestTheFirstSourceThatHasTheEmulatorIsChosen(t *testing.T) {
 				}
 				return
 			}
-			wantUnavailable(t, err, tt.lacks, "Install the Google Cloud SDK", tt.kind.component(), tt.kind.Variable())
+			wantUnavailable(t, err, tt.lacks, "Install the Google Cloud SDK", partsOf[tt.kind].component, tt.kind.Variable())
 		})
 	}
 }

@@ -15,10 +15,8 @@ import (
 	"regent/emulators"
 )
 
-// passedOn returns the signals that are passed on to the command.
-func passedOn() []os.Signal {
-	return []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2}
-}
+// passedOn are the signals that are passed on to the command.
+var passedOn = []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2}
 
 // runCommand runs the command with the variables of the set, and then lists the tests that it
 // skipped. An *exec.ExitError is the command's own.
@@ -31,14 +29,14 @@ func runCommand(command []string, set *emulators.Set, signals <-chan os.Signal) 
 	cmd.Env = commandEnv(os.Environ(), set, skipped.path)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	if err := cmd.Start(); err != nil {
-		return errors.Join(err, skipped.close())
+		return errors.Join(err, skipped.end(os.Stderr))
 	}
 	ctx, ended := context.WithCancel(context.Background())
 	go passOn(ctx, signals, cmd.Process)
 	err = cmd.Wait()
 	ended()
-	if tellErr := errors.Join(skipped.report(os.Stderr), skipped.close()); tellErr != nil {
-		err = errors.Join(err, tellErr)
+	if endErr := skipped.end(os.Stderr); endErr != nil {
+		err = errors.Join(err, endErr)
 	}
 	return err
 }

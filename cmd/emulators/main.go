@@ -39,11 +39,11 @@ func main() {
 // exitStatus returns the command's own status, if the command ran; for a command killed by a signal
 // it is 128 plus the signal, as in a shell.
 func exitStatus(err error) int {
-	var ended *exec.ExitError
+	ended, ran := errors.AsType[*exec.ExitError](err)
 	switch {
 	case err == nil, errors.Is(err, flag.ErrHelp):
 		return 0
-	case errors.As(err, &ended):
+	case ran:
 		if err != error(ended) {
 			fmt.Fprintln(os.Stderr, "emulators:", err)
 		}
@@ -64,7 +64,7 @@ func run(ctx context.Context, args []string) (err error) {
 	}
 	// Before anything is started, so that no signal is lost.
 	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, passedOn()...)
+	signal.Notify(signals, passedOn...)
 	defer signal.Stop(signals)
 
 	set, err := start(ctx, opts)
@@ -101,12 +101,11 @@ func parse(args []string) (options, error) {
 	} else if err != nil {
 		return options{}, fmt.Errorf("%w (see emulators --help)", err)
 	}
-	which, err := emulators.ParseKinds(*only)
-	opts := options{which: which, command: flags.Args()}
+	opts := options{which: emulators.ParseKinds(*only), command: flags.Args()}
 	if *verbose {
 		opts.log = os.Stderr
 	}
-	return opts, err
+	return opts, nil
 }
 
 // start starts the available emulators; SIGINT and SIGTERM end it early. A missing emulator is an

@@ -131,7 +131,7 @@ func TestMissingEmulatorsAreAnErrorIfRequiredOrWithoutACommand(t *testing.T) {
 }
 
 func TestSignalsArePassedOn(t *testing.T) {
-	for _, s := range passedOn() {
+	for _, s := range passedOn {
 		script := fmt.Sprintf(`trap 'echo got; exit 9' %d; echo up; while :; do sleep 0.05; done`, int(s.(syscall.Signal)))
 		cmd, _, _ := command(one(t), "--only", "spanner", "--", "sh", "-c", script)
 		lines := startReading(t, cmd)

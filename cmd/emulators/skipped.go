@@ -29,18 +29,17 @@ func newSkippedLog() (skippedLog, error) {
 	return skippedLog{path: f.Name(), own: true}, f.Close()
 }
 
-// report writes the skipped tests and the reasons to w. It leaves a file of an outer process to
-// that process.
-func (l skippedLog) report(w io.Writer) error {
+// end writes the skipped tests and the reasons to w, and removes the file. It leaves a file of an
+// outer process to that process.
+func (l skippedLog) end(w io.Writer) error {
 	if !l.own {
 		return nil
 	}
 	text, err := os.ReadFile(l.path)
-	if err != nil || len(text) == 0 {
-		return err
+	if len(text) > 0 {
+		_, err = io.WriteString(w, summary(strings.Split(strings.TrimSpace(string(text)), "\n")))
 	}
-	_, err = io.WriteString(w, summary(strings.Split(strings.TrimSpace(string(text)), "\n")))
-	return err
+	return errors.Join(err, os.Remove(l.path))
 }
 
 // summary lists each reason once, with its tests; a test that was skipped in several parts is
@@ -72,14 +71,4 @@ func names(tests map[string]int) string {
 		all = append(all, test)
 	}
 	return strings.Join(all, ", ")
-}
-
-func (l skippedLog) close() error {
-	if !l.own {
-		return nil
-	}
-	if err := os.Remove(l.path); !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	return nil
 }

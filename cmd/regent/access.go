@@ -190,17 +190,15 @@ func (a *access) run(ctx context.Context) {
 
 // gates returns what every call of the service passes: the limits, and then the rights. Concurrency
 // is how many requests the platform sends at a time; 0 if it does not bound them.
-func (a *access) gates(concurrency int) (gates []instance.Gate) {
-	if a.file != nil {
-		gates = append(gates, a.limits)
+func (a *access) gates(concurrency int) []instance.Gate {
+	long := limit.NewLong(concurrency, httpapi.MostConnections(), a.refusedCall)
+	switch {
+	case a.file != nil:
+		return []instance.Gate{a.limits, long, a.rights}
+	case concurrency > 0:
+		return []instance.Gate{long}
 	}
-	if concurrency > 0 || a.file != nil {
-		gates = append(gates, limit.NewLong(concurrency, httpapi.MostConnections(), a.refusedCall))
-	}
-	if a.file != nil {
-		gates = append(gates, a.rights)
-	}
-	return gates
+	return nil
 }
 
 // admit is the wire.Admit of all doors.
@@ -234,11 +232,11 @@ func (a *access) wrap(api http.Handler) http.Handler {
 	}
 	asked := authn.Require(a.who, a.refused)(api)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		next := api
 		if strings.HasPrefix(r.URL.Path, wire.PathGuarded) {
-			asked.ServeHTTP(w, r)
-			return
+			next = asked
 		}
-		api.ServeHTTP(w, r)
+		next.ServeHTTP(w, r)
 	})
 }
 
@@ -285,25 +283,16 @@ func (a *access) audit(ctx context.Context, r authz.Record) {
 	if r.Stranger && !a.strangers.Allow() {
 		return
 	}
-	outcome := "done"
-	if r.Code != "" {
-		outcome = string(r.Code)
+	attrs := []slog.Attr{
+		slog.String("principal", r.Principal), slog.String("call", string(r.Verb)), slog.String("outcome", cmp.Or(string(r.Code), "done")), slog.String("requestId", r.RequestID),
 	}
-	attrs := []slog.Attr{slog.String("principal", r.Principal), slog.String("call", string(r.Verb)), slog.String("outcome", outcome), slog.String("requestId", r.RequestID)}
-	if r.Election != "" {
-		attrs = append(attrs, slog.String("election", string(r.Election)))
-	}
-	if r.Candidate != "" {
-		attrs = append(attrs, slog.String("candidate", string(r.Candidate)))
-	}
-	if r.Token > 0 {
-		attrs = append(attrs, slog.Int64("fencingToken", int64(r.Token)))
-	}
-	if r.Reason != "" {
-		attrs = append(attrs, slog.String("reason", r.Reason))
-	}
-	if r.Parts > 0 {
-		attrs = append(attrs, slog.Int("parts", r.Parts))
+	for _, applies := range []slog.Attr{
+		slog.String("election", string(r.Election)), slog.String("candidate", string(r.Candidate)), slog.Int64("fencingToken", int64(r.Token)),
+		slog.String("reason", r.Reason), slog.Int("parts", r.Parts),
+	} {
+		if v := applies.Value; !v.Equal(slog.StringValue("")) && !v.Equal(slog.Int64Value(0)) {
+			attrs = append(attrs, applies)
+		}
 	}
 	a.log.LogAttrs(ctx, slog.LevelInfo, "audit", attrs...)
 }

@@ -12,17 +12,6 @@ import (
 	"regent/leadership/client"
 )
 
-type candidateFlags struct {
-	id  leadership.CandidateID
-	key keyFlags
-}
-
-// add adds the flags of a command about a candidate that has asked for the lease before.
-func (f *candidateFlags) add(c *cli, cmd *cobra.Command) {
-	f.key.add(cmd)
-	c.addCandidate(cmd, &f.id, "the candidate's id", c.sameCandidate)
-}
-
 // addCandidate adds a flag whose default is the candidate of this host.
 func (c *cli) addCandidate(cmd *cobra.Command, id *leadership.CandidateID, help string, standard func(context.Context) (string, error)) {
 	cmd.Flags().Var(&value[leadership.CandidateID]{id, "", "ID", parseCandidate}, "candidate", help+" (default: this host's name)")
@@ -48,13 +37,10 @@ func (c *cli) sameCandidate(ctx context.Context) (string, error) {
 }
 
 func (c *cli) acquireCommand() *cobra.Command {
-	var who candidateFlags
+	var key keyFlags
 	var worth candidacyFlags
-	var lease, wait time.Duration
-	var metadata []byte
-	var note string
-	var via leadership.Via
-	var inherit, state bool
+	var r leadership.AcquireRequest
+	var wait time.Duration
 	cmd := &cobra.Command{
 		Use:   "acquire ELECTION [--candidate ID]",
 		Short: "Ask to lead an election",
@@ -80,41 +66,26 @@ last leader has left ('regent checkpoint'), and no earlier leader can put anothe
   regent acquire reports --candidate agent-2 --wait 5m
   regent acquire reports --candidate agent-3 --wait forever --priority 10 --capabilities gpu,eu
   regent acquire orders --candidate agent-4 --via orders.eu:7 --inherit`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			key, err := c.key(who.key)
-			if err != nil {
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if r.Key, err = c.key(key); err != nil {
 				return err
 			}
-			return c.acquire(cmd.Context(), leadership.AcquireRequest{
-				Election:      leadership.Election(args[0]),
-				CandidateID:   who.id,
-				Key:           key,
-				LeaseDuration: lease,
-				Metadata:      metadata,
-				Note:          note,
-				Candidacy:     worth.of(who.id),
-				Via:           via,
-				Inherit:       inherit,
-				Statement:     state,
-			}, wait)
+			r.Election, r.Candidacy = leadership.Election(args[0]), worth.of(r.CandidateID)
+			return c.acquire(cmd.Context(), r, wait)
 		},
 	}
-	who.key.add(cmd)
-	c.addCandidate(cmd, &who.id, "the candidate's id", c.newCandidate)
+	key.add(cmd)
+	c.addCandidate(cmd, &r.CandidateID, "the candidate's id", c.newCandidate)
 	worth.add(c, cmd)
-	cmd.Flags().Var(&value[time.Duration]{&lease, "", "DURATION", within(leadership.LeaseBounds)}, "lease", "how long the lease lasts, "+leadership.LeaseBounds.String()+" (default: as the election is configured)")
-	cmd.Flags().Var(&value[[]byte]{&metadata, "", "JSON", parseMetadata}, "metadata", "a JSON object that describes the leader, such as its address")
-	cmd.Flags().StringVar(&note, "note", "", "what the candidate will do with the lease, in at most 256 bytes; readers see it while the lease lasts")
-	addVia(cmd, &via)
-	cmd.Flags().BoolVar(&inherit, "inherit", false, "get with the lease what earlier leaders have left: the checkpoint, effects in doubt and open proposals")
-	addStatement(cmd, &state)
+	cmd.Flags().Var(&value[time.Duration]{&r.LeaseDuration, "", "DURATION", within(leadership.LeaseBounds)}, "lease", "how long the lease lasts, "+leadership.LeaseBounds.String()+" (default: as the election is configured)")
+	cmd.Flags().Var(&value[[]byte]{&r.Metadata, "", "JSON", parseMetadata}, "metadata", "a JSON object that describes the leader, such as its address")
+	cmd.Flags().StringVar(&r.Note, "note", "", "what the candidate will do with the lease, in at most 256 bytes; readers see it while the lease lasts")
+	cmd.Flags().Var(&value[leadership.Via]{&r.Via, "", "[PEER/]ELECTION:TOKEN", parseVia}, "via", "the lease that this one stands on: its election and fencing token, and the peer if it is at another service")
+	cmd.Flags().BoolVar(&r.Inherit, "inherit", false, "get with the lease what earlier leaders have left: the checkpoint, effects in doubt and open proposals")
+	addStatement(cmd, &r.Statement)
 	cmd.Flags().Var(&value[time.Duration]{&wait, "0s", "DURATION", parseWait}, "wait", "how long to wait in line while another candidate leads, up to 24h, or forever; --timeout is added")
 	c.complete(cmd, "wait", "30s", "5m", "forever")
 	return c.remote(cmd)
-}
-
-func addVia(cmd *cobra.Command, via *leadership.Via) {
-	cmd.Flags().Var(&value[leadership.Via]{via, "", "[PEER/]ELECTION:TOKEN", parseVia}, "via", "the lease that this one stands on: its election and fencing token, and the peer if it is at another service")
 }
 
 // acquire asks once or, with a wait, until the candidate leads or the wait is over.
@@ -122,27 +93,19 @@ func (c *cli) acquire(ctx context.Context, r leadership.AcquireRequest, wait tim
 	if wait > 0 {
 		return c.acquireWithin(ctx, r, wait)
 	}
-	return c.ask(ctx, func(ctx context.Context, server *client.Client) error {
-		grant, err := acquireInTurn(ctx, server, r)
-		if err != nil {
-			return err
-		}
-		return c.printGrant(grant, r.Key == nil)
-	})
+	return answer(ctx, c, r, acquireInTurn, func(g leadership.Grant) error { return c.printGrant(g, r.Key == nil) })
 }
 
 // acquireInTurn asks and, if that was a bid, asks again whenever the turn of the candidate comes
-// before ctx ends.
-func acquireInTurn(ctx context.Context, server *client.Client, r leadership.AcquireRequest) (leadership.Grant, error) {
-	last, limited := ctx.Deadline()
+// before ctx ends, which has a deadline.
+func acquireInTurn(server *client.Client, ctx context.Context, r leadership.AcquireRequest) (leadership.Grant, error) {
+	last, _ := ctx.Deadline()
 	last = last.Add(-time.Until(last) / 10) // an answer takes time, and a call without one has an unknown outcome
 	for {
 		grant, err := server.Acquire(ctx, r)
-		var refusal *leadership.Error
-		if !errors.As(err, &refusal) || refusal.Reason != leadership.ReasonBallot && refusal.Reason != leadership.ReasonOutranked {
-			return grant, err
-		}
-		if limited && time.Until(last) < refusal.RetryAfter {
+		refusal, refused := errors.AsType[*leadership.Error](err)
+		bid := refused && (refusal.Reason == leadership.ReasonBallot || refusal.Reason == leadership.ReasonOutranked)
+		if !bid || time.Until(last) < refusal.RetryAfter {
 			return grant, err
 		}
 		sleep(ctx, max(refusal.RetryAfter, time.Millisecond))
@@ -150,9 +113,8 @@ func acquireInTurn(ctx context.Context, server *client.Client, r leadership.Acqu
 }
 
 func (c *cli) renewCommand() *cobra.Command {
-	var ticket string
-	var state bool
-	cmd := c.leaseCommand(&cobra.Command{
+	var r leadership.LeaseRequest
+	cmd := leaseCommand(c, &cobra.Command{
 		Use:   "renew ELECTION [--candidate ID] --token N",
 		Short: "Renew a lease",
 		Long: `Renew a lease: it lasts its full duration again, from now. If it is lost, the exit code is 4: stop acting as leader at
@@ -160,45 +122,48 @@ once. After any other failure the lease may still be valid: retry until your own
 
 With --output json the answers of acquire and renew may have a "ticket". Given to the next renewal it saves the store a
 read; no renewal needs it.`,
-	}, func(server *client.Client, ctx context.Context, r leadership.LeaseRequest) (leadership.Lease, error) {
-		r.Statement, r.Ticket = state, leadership.Ticket(ticket)
-		return server.Renew(ctx, r)
-	})
-	addStatement(cmd, &state)
-	cmd.Flags().StringVar(&ticket, "ticket", "", "the ticket of the last answer, if it had one")
+	}, &r, &r, (*client.Client).Renew)
+	addStatement(cmd, &r.Statement)
+	cmd.Flags().StringVar((*string)(&r.Ticket), "ticket", "", "the ticket of the last answer, if it had one")
 	return cmd
 }
 
 func (c *cli) releaseCommand() *cobra.Command {
-	var outcome leadership.Outcome
-	var note string
-	cmd := c.leaseCommand(&cobra.Command{
+	var r leadership.Release
+	cmd := leaseCommand(c, &cobra.Command{
 		Use:   "release ELECTION [--candidate ID] --token N [--outcome OUTCOME [--note TEXT]]",
 		Short: "Release a lease",
 		Long: `Release a lease, so that the next leader need not wait for its end. Releasing twice is the same as once. With --outcome
 the history says how the work has ended: done, failed or stopped. A policy with a "series" counts failed terms.`,
-	}, func(server *client.Client, ctx context.Context, r leadership.LeaseRequest) (leadership.Lease, error) {
-		return server.Do(ctx, leadership.Release{LeaseRequest: r, Outcome: outcome, Note: note})
-	})
-	cmd.Flags().StringVar((*string)(&outcome), "outcome", "", "how the work has ended: done, failed or stopped")
-	cmd.Flags().StringVar(&note, "note", "", "with --outcome: a line about it, for people")
+	}, &r, &r.LeaseRequest, do)
+	cmd.Flags().StringVar((*string)(&r.Outcome), "outcome", "", "how the work has ended: done, failed or stopped")
+	cmd.Flags().StringVar(&r.Note, "note", "", "with --outcome: a line about it, for people")
 	return cmd
 }
 
-// leaseCommand completes a command that acts on a lease the caller holds.
-func (c *cli) leaseCommand(cmd *cobra.Command, call func(*client.Client, context.Context, leadership.LeaseRequest) (leadership.Lease, error)) *cobra.Command {
-	var who candidateFlags
-	var token leadership.Token
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		key, err := c.requireKey(who.key)
-		if err != nil {
+// leaseCommand completes a command that calls with r, of which lease is a part, about a lease the
+// caller holds.
+func leaseCommand[R any](
+	c *cli, cmd *cobra.Command, r *R, lease *leadership.LeaseRequest, call func(*client.Client, context.Context, R) (leadership.Lease, error),
+) *cobra.Command {
+	cmd = candidateCommand(c, cmd, r, lease, call)
+	c.addToken(cmd, &lease.Token)
+	return cmd
+}
+
+// candidateCommand is leaseCommand for a candidate that has no token yet.
+func candidateCommand[R any](
+	c *cli, cmd *cobra.Command, r *R, lease *leadership.LeaseRequest, call func(*client.Client, context.Context, R) (leadership.Lease, error),
+) *cobra.Command {
+	var key keyFlags
+	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
+		lease.Election = leadership.Election(args[0])
+		if lease.Key, err = c.requireKey(key); err != nil {
 			return err
 		}
-		r := leadership.LeaseRequest{Election: leadership.Election(args[0]), CandidateID: who.id, Key: key, Token: token}
-		return answer(cmd.Context(), c, r, call, c.printLease)
+		return answer(cmd.Context(), c, *r, call, c.printLease)
 	}
-	who.add(c, cmd)
-	c.addToken(cmd, &token)
+	key.addFor(c, cmd, &lease.CandidateID)
 	return c.remote(cmd)
 }
 

@@ -75,9 +75,7 @@ Roles: operator, and admin for --prune. Both may read.`,
 	cmd.Flags().Var(&value[[]string]{&s.Prune, "", "PREFIX", s.parsePrune}, "prune", "delete elections that are in no file and whose names begin with PREFIX; may be repeated")
 	cmd.Flags().BoolVar(&s.PruneHeld, "prune-held", false, "with --prune: also those that a candidate leads, as delete --force does")
 	cmd.Flags().BoolVar(&s.schema, "schema", false, "print the JSON Schema of the files, for editors")
-	if err := cmd.MarkFlagFilename("file", "yaml", "yml", "json"); err != nil {
-		panic(err) // only for an unknown flag
-	}
+	_ = cmd.MarkFlagFilename("file", "yaml", "yml", "json") // an error only for an unknown flag
 	return c.remote(cmd)
 }
 
@@ -111,8 +109,7 @@ func (c *cli) printSchema() error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(c.out, "%s\n", schema)
-	return err
+	return c.printLines(string(schema))
 }
 
 func (c *cli) apply(ctx context.Context, s applySettings) error {
@@ -124,16 +121,15 @@ func (c *cli) apply(ctx context.Context, s applySettings) error {
 	if err != nil {
 		return c.reportMistakes(err)
 	}
-	server, err := c.connect()
+	patient, err := c.connectPatiently()
 	if err != nil {
 		return err
 	}
-	patient := patientServer{server, c.timeout}
 	steps, err := apply.Look(ctx, patient, declared, s.Options)
 	if err != nil {
 		return err
 	}
-	r := newApplyReport(c)
+	r := applyReport{newTally(c)}
 	refused := slices.IndexFunc(steps, func(s apply.Step) bool { return s.Refused != nil })
 	if !s.dryRun && refused < 0 {
 		err = r.carryOut(ctx, patient, steps)
@@ -167,6 +163,12 @@ func (c *cli) reportMistakes(err error) error {
 type patientServer struct {
 	*client.Client
 	timeout time.Duration
+}
+
+// connectPatiently is connect for a command that makes many calls.
+func (c *cli) connectPatiently() (patientServer, error) {
+	server, err := c.connect()
+	return patientServer{server, c.timeout}, err
 }
 
 func (p patientServer) Get(ctx context.Context, e leadership.Election) (leadership.Lease, error) {

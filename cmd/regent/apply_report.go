@@ -46,8 +46,6 @@ func newTally(c *cli) *tally { return &tally{cli: c, counts: map[string]int{}} }
 // says what was done.
 type applyReport struct{ *tally }
 
-func newApplyReport(c *cli) applyReport { return applyReport{newTally(c)} }
-
 func (r *applyReport) plan(steps []apply.Step) {
 	for _, s := range steps {
 		r.print(s, stepPlanned, 0)
@@ -90,24 +88,13 @@ func (r *applyReport) print(s apply.Step, result applied, revision leadership.Re
 	}
 	what := o.says()
 	r.counts[what]++
-	switch {
-	case r.output == document:
-		r.keep(r.printDocument(o))
-	case s.Action != apply.None:
-		r.keep(r.printOutcome(o, what))
+	if s.Action == apply.None && r.output != document {
+		return
 	}
-}
-
-func (r *applyReport) printOutcome(o outcome, what string) error {
-	if _, err := fmt.Fprintf(r.out, "%s %s: %s\n", signs[o.Action], o.Election, what); err != nil {
-		return err
-	}
+	rows := [][]string{{fmt.Sprintf("%s %s: %s", signs[o.Action], o.Election, what)}}
 	if o.Refused != "" {
-		if _, err := fmt.Fprintf(r.out, "    refused: %s\n", o.Refused); err != nil {
-			return err
-		}
+		rows = append(rows, []string{"    refused: " + o.Refused})
 	}
-	var rows [][]string
 	for _, m := range o.Changes {
 		from, to := apply.Words(m.From), apply.Words(m.To)
 		change := cmp.Or(from, "(none)") + " -> " + cmp.Or(to, "(none)")
@@ -116,7 +103,7 @@ func (r *applyReport) printOutcome(o outcome, what string) error {
 		}
 		rows = append(rows, []string{"    " + m.Name, change})
 	}
-	return r.printTable(rows)
+	r.keep(r.show(o, rows))
 }
 
 func (t *tally) keep(err error) { t.err = cmp.Or(t.err, err) }

@@ -85,9 +85,8 @@ func (c *cli) root() *cobra.Command {
 	for _, g := range c.groups {
 		c.add(root, g.commands...)
 	}
-	if help, _, err := root.Find([]string{"help"}); err == nil {
-		root.SetHelpCommand(help) // and not cobra's own
-	}
+	help, _, _ := root.Find([]string{"help"}) // it is one of them
+	root.SetHelpCommand(help)                 // and not cobra's own
 	ofCommand := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
 		if cmd != root {

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -387,18 +388,16 @@ func (x *doctorReport) examineTopic(ctx context.Context, c pubsub.Config) {
 	}
 }
 
-// hearing runs what hears a topic until stop is called. live gets a value once it hears, and ended
-// the one that run returns.
+// hearing runs what hears a topic until stop is called. live is closed once it hears, and ended
+// gets what run returns.
 func hearing(ctx context.Context, run func(ctx context.Context, live func(bool)) error) (live <-chan struct{}, ended <-chan error, stop func()) {
 	ctx, stop = context.WithCancel(ctx)
-	hears, over := make(chan struct{}, 1), make(chan error, 1)
+	hears, over := make(chan struct{}), make(chan error, 1)
+	first := sync.OnceFunc(func() { close(hears) })
 	go func() {
 		over <- run(ctx, func(is bool) {
 			if is {
-				select {
-				case hears <- struct{}{}:
-				default:
-				}
+				first()
 			}
 		})
 	}()

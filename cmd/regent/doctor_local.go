@@ -66,29 +66,20 @@ func (s doctorSettings) emulator(variable string, env map[string]string) string 
 
 // withoutCloud reports whether the setting uses an emulator.
 func (s doctorSettings) withoutCloud(env map[string]string) bool {
-	for _, variable := range []string{firestoreEmulator, spannerEmulator, pubsubEmulator} {
-		if s.emulator(variable, env) != "" {
-			return true
-		}
-	}
-	return false
+	variables := []string{firestoreEmulator, spannerEmulator, pubsubEmulator}
+	return slices.ContainsFunc(variables, func(variable string) bool { return s.emulator(variable, env) != "" })
 }
 
 func (x *doctorReport) addDifferences(s doctorSettings, env map[string]string) {
 	for _, d := range differences {
 		applies := s.emulator(d.part, env) != ""
 		if d.part == localService {
-			applies = s.withoutCloud(env) && onThisMachine(s.services)
+			applies = s.withoutCloud(env) && slices.ContainsFunc(s.services, isLocal)
 		}
 		if applies {
 			x.add(cloud.Finding{Check: d.check, Verdict: cloud.Differs, Text: d.text})
 		}
 	}
-}
-
-// onThisMachine reports whether one of the services is at http://, and so on this machine.
-func onThisMachine(services []string) bool {
-	return slices.ContainsFunc(services, isLocal)
 }
 
 // isLocal reports whether a service is at an address of this machine, without TLS; see isAddress.

@@ -16,13 +16,13 @@ import (
 
 // doors are the ways to call the service beside the REST API.
 type doors struct {
-	byPath  map[string]httpapi.Door
-	closers []func()
+	byPath map[string]httpapi.Door
+	close  func() // ends what they do in the background; it may be called again
 }
 
 // openDoors opens the doors that the settings ask for. config is that of the API.
 func openDoors(s serviceSettings, who *access, rights dashboard.Rights, config httpapi.Config, journal service.Journal) (*doors, error) {
-	d := &doors{byPath: map[string]httpapi.Door{
+	d := &doors{close: func() {}, byPath: map[string]httpapi.Door{
 		kubernetes.Path: shut("--kubernetes"), mcp.Path: shut("--mcp"), dashboard.Path: shut("--ui"),
 	}}
 	if s.kubernetes {
@@ -57,13 +57,6 @@ func shut(flag string) httpapi.Door {
 	})}
 }
 
-// close ends what the doors do in the background. It may be called again.
-func (d *doors) close() {
-	for _, end := range d.closers {
-		end()
-	}
-}
-
 // openMCP opens the door for language models. It calls the API without a network: the host and the
 // origin of its own requests were checked before. Where this service verifies tokens, a client
 // finds out whose.
@@ -79,7 +72,7 @@ func (d *doors) openMCP(s accessSettings, who *access, config httpapi.Config, jo
 	if err != nil {
 		return err
 	}
-	d.closers = append(d.closers, door.Close)
+	d.close = door.Close
 	challenge := ""
 	if s.auth == authOIDC {
 		resource, err := authn.NewResource(mcp.Path, s.issuers, s.audiences)

@@ -34,7 +34,7 @@ successor; else it is 1. Only the roles operator and admin may do this.`
 
 type drill struct {
 	*cli
-	server *client.Client
+	server patientServer
 	of     leadership.Election // or a pattern
 	every  time.Duration       // from the beginning of one to that of the next
 	during time.Duration       // 0: one drill
@@ -107,7 +107,7 @@ func (c *cli) drillCommand() *cobra.Command {
 }
 
 func (d *drill) run(ctx context.Context) (err error) {
-	if d.server, err = d.connect(); err != nil {
+	if d.server, err = d.connectPatiently(); err != nil {
 		return err
 	}
 	if d.dryRun {
@@ -146,13 +146,12 @@ func (d *drill) rounds(ctx context.Context) error {
 
 // matching returns the elections that a drill may be about, those after the last one first.
 func (d *drill) matching(ctx context.Context, last leadership.Election) ([]leadership.Lease, error) {
-	patient := patientServer{d.server, d.timeout}
 	begin, pattern := d.of.Pattern()
 	if !pattern {
-		l, err := patient.Get(ctx, d.of)
+		l, err := d.server.Get(ctx, d.of)
 		return []leadership.Lease{l}, err
 	}
-	all, err := apply.List(ctx, patient, begin)
+	all, err := apply.List(ctx, d.server, begin)
 	i := slices.IndexFunc(all, func(l leadership.Lease) bool { return l.Election > last })
 	if i < 0 {
 		return all, err
@@ -225,16 +224,13 @@ func (d *drill) plan(ctx context.Context) error {
 		}
 		rows = append(rows, []string{string(l.Election), orDash(l.LeaderID), fmt.Sprint(l.Token), text})
 	}
-	if d.output == document {
-		return printDocuments(d.cli, plans, func(p drillPlan) drillPlan { return p })
-	}
-	return d.printTable(rows)
+	return showAll(d.cli, plans, func(p drillPlan) drillPlan { return p }, rows)
 }
 
 func (d *drill) evict(ctx context.Context, l leadership.Lease) error {
 	r := d.order
 	r.Election, r.Token = l.Election, l.Token
-	after, err := patientServer{d.server, d.timeout}.Do(ctx, r)
+	after, err := d.server.Do(ctx, r)
 	switch {
 	case errors.Is(err, leadership.TokenStale), err == nil && (after.Token != l.Token || after.State != leadership.Held):
 		return nil // the term was over already
@@ -253,7 +249,7 @@ func (d *drill) evict(ctx context.Context, l leadership.Lease) error {
 		return err
 	}
 	d.done = append(d.done, one)
-	return cmp.Or(d.show(one), err)
+	return cmp.Or(d.tell(one), err)
 }
 
 // follow watches an evicted leader until another term has begun.
@@ -283,18 +279,13 @@ func (d *drill) follow(ctx context.Context, l leadership.Lease) (one drillDocume
 	return one, ctx.Err()
 }
 
-func (d *drill) show(one drillDocument) error {
-	if d.output == document {
-		return d.printDocument(one)
-	}
+func (d *drill) tell(one drillDocument) error {
 	vacant := "-"
 	if one.Successor != "" {
 		vacant = milliseconds(one.VacantMs)
 	}
-	_, err := fmt.Fprint(d.out, d.table.line([]string{
-		string(one.Election), string(one.LeaderID), fmt.Sprint(one.Token), cmp.Or(string(one.Ended), "-"), vacant, orDash(one.Successor), numberOrDash(int64(one.SuccessorToken)),
-	}))
-	return err
+	return d.showRow(one, &d.table, string(one.Election), string(one.LeaderID), fmt.Sprint(one.Token), cmp.Or(string(one.Ended), "-"), vacant,
+		orDash(one.Successor), numberOrDash(int64(one.SuccessorToken)))
 }
 
 func milliseconds(ms int64) string { return (time.Duration(ms) * time.Millisecond).String() }
@@ -329,9 +320,6 @@ func (d *drill) summary() error {
 	if s.Drills == 0 {
 		return nil
 	}
-	if d.output == document {
-		return d.printDocument(s)
-	}
 	text := fmt.Sprintf("%d drills: the longest vacancy %s", s.Drills, milliseconds(s.LongestMs))
 	if s.MedianMs > 0 {
 		text += ", the median " + milliseconds(s.MedianMs)
@@ -340,7 +328,7 @@ func (d *drill) summary() error {
 		text += ", 99 % within " + milliseconds(s.P99Ms)
 	}
 	text += fmt.Sprintf("; leaders that did not stop in time: %d", s.Late)
-	return d.printLines([]string{strings.Replace(text, "1 drills", "1 drill", 1)})
+	return d.show(s, [][]string{{strings.Replace(text, "1 drills", "1 drill", 1)}})
 }
 
 // verdict is an error unless there was a drill, and each leader stopped in time.

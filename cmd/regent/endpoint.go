@@ -61,10 +61,18 @@ func (e *endpoint) serve(server *http.Server) error {
 	return server.ServeTLS(e, "", "")
 }
 
-// run keeps the certificate up to date until ctx ends.
+// certificateEvery is how often the files are read. A secret mounted as a file sends no
+// notification.
+const certificateEvery = 5 * time.Second
+
+// run keeps the certificate up to date until ctx ends. Files that do not fit together change
+// nothing.
 func (e *endpoint) run(ctx context.Context) {
-	if e.certificate != nil {
-		e.certificate.run(ctx)
+	if e.certificate == nil {
+		return
+	}
+	for sleep(ctx, certificateEvery); ctx.Err() == nil; sleep(ctx, certificateEvery) {
+		e.certificate.reload()
 	}
 }
 
@@ -72,9 +80,9 @@ func (e *endpoint) run(ctx context.Context) {
 type certificate struct {
 	certificateSettings
 	log     *slog.Logger
-	text    []byte // in use; only run uses it
-	trouble string // seen last; only run uses it
-	told    bool   // the trouble is logged; only run uses it
+	text    []byte // in use; only reload uses it
+	trouble string // seen last; only reload uses it
+	told    bool   // the trouble is logged; only reload uses it
 	current atomic.Pointer[tls.Certificate]
 }
 
@@ -107,23 +115,6 @@ func (c *certificate) config() *tls.Config {
 	return &tls.Config{
 		MinVersion:     tls.VersionTLS12,
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.current.Load(), nil },
-	}
-}
-
-// certificateEvery is how often the files are read. A secret mounted as a file sends no
-// notification.
-const certificateEvery = 5 * time.Second
-
-// run follows the files until ctx ends. Files that do not fit together change nothing.
-func (c *certificate) run(ctx context.Context) {
-	for ticks := time.NewTicker(certificateEvery); ; {
-		select {
-		case <-ctx.Done():
-			ticks.Stop()
-			return
-		case <-ticks.C:
-			c.reload()
-		}
 	}
 }
 

@@ -60,12 +60,12 @@ func (c *cli) report(cmd *cobra.Command, err error) int {
 }
 
 func exitCode(err error) int {
-	var run exitStatus
+	status, ended := errors.AsType[exitStatus](err)
 	switch {
 	case err == nil, stdoutClosed(err):
 		return exitDone
-	case errors.As(err, &run):
-		return run.code
+	case ended:
+		return status.code
 	case errors.As(err, new(usageError)), errors.Is(err, leadership.InvalidArgument):
 		return exitUsage
 	case errors.As(err, new(timedOut)):
@@ -116,16 +116,16 @@ func noServer(err error) *url.Error {
 // sentence returns err in one line. For a refusal this is the detail meant for people.
 func (c *cli) sentence(err error) string {
 	text := err.Error()
-	var refusal *leadership.Error
-	var opening storeError
+	refusal, refused := errors.AsType[*leadership.Error](err)
+	opening, closed := errors.AsType[storeError](err)
 	switch cause := noServer(err); {
-	case errors.As(err, &opening) && unreachable(err):
+	case closed && unreachable(err):
 		text = fmt.Sprintf("the store %s does not answer; check its name, the network and the credentials, or choose another with --store: %v", opening.spec, err)
 	case cause != nil && errors.Is(err, context.DeadlineExceeded):
 		text = fmt.Sprintf("%s did not answer within %v", c.server, c.timeout)
 	case cause != nil:
 		text = fmt.Sprintf("%s does not answer: %v", c.server, cause.Err)
-	case errors.As(err, &refusal) && refusal.Detail != "":
+	case refused && refusal.Detail != "":
 		text = refusal.Detail
 		if unreachable(err) { // the detail assumes that the reader has seen the code
 			text = wire.MeaningOf(refusal.Code).Title + ": " + text
@@ -136,9 +136,9 @@ func (c *cli) sentence(err error) string {
 
 // advice returns what to do next, or "" if the sentence already says it.
 func (c *cli) advice(cmd *cobra.Command, err error) string {
-	var approval unsureApproval
+	approval, unsure := errors.AsType[unsureApproval](err)
 	switch {
-	case errors.As(err, &approval):
+	case unsure:
 		return fmt.Sprintf("It may have been done. Run the same command again with --if-revision %d, so that it counts once.", approval.at)
 	case errors.As(err, new(usageError)), errors.Is(err, leadership.InvalidArgument):
 		return fmt.Sprintf("Run '%s --help' for usage.", cmd.CommandPath())
@@ -163,8 +163,7 @@ func (c *cli) wantsDocument(cmd *cobra.Command) bool {
 
 // problem returns the server's problem document, or one for an error on this side.
 func (c *cli) problem(err error) wire.Problem {
-	var refusal *leadership.Error
-	if errors.As(err, &refusal) {
+	if refusal, ok := errors.AsType[*leadership.Error](err); ok {
 		return wire.NewProblem(refusal)
 	}
 	return wire.NewProblem(&leadership.Error{Code: codeOf(err), Detail: c.sentence(err)})

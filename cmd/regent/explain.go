@@ -21,7 +21,7 @@ func (c *cli) explainCommand() *cobra.Command {
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return c.printLines(listConcepts())
+				return c.printLines(listConcepts()...)
 			}
 			all := map[string]concept{}
 			for _, one := range readConcepts() {
@@ -34,7 +34,7 @@ func (c *cli) explainCommand() *cobra.Command {
 			if !known {
 				return usagef("there is no entry for %q%s", word, meant(nearest(word, all)))
 			}
-			return c.printLines([]string{found.text})
+			return c.printLines(found.text)
 		},
 	}
 }

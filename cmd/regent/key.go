@@ -26,6 +26,13 @@ func (k *keyFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&k.file, "key-file", "", "`FILE` that holds the key; - is standard input")
 }
 
+// addFor is add for a command about a candidate that has asked for the lease before. It also adds
+// the flag of its id.
+func (k *keyFlags) addFor(c *cli, cmd *cobra.Command, id *leadership.CandidateID) {
+	k.add(cmd)
+	c.addCandidate(cmd, id, "the candidate's id", c.sameCandidate)
+}
+
 // keyFileLimit is far more than the 43 characters of a key, and bounds what a wrong file can cost.
 const keyFileLimit = 1 << 10
 

@@ -137,6 +137,5 @@ func (c *cli) printJSON(v any) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(c.out, string(text))
-	return err
+	return c.printLines(string(text))
 }

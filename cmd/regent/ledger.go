@@ -99,17 +99,14 @@ func (c *cli) checkpointGetCommand() *cobra.Command {
 		Long: `Show the checkpoint of an election, and which leader has put it. Any caller that may lead or operate the election can do this;
 a leader that wants to go on from it acquires with --inherit, so that no late checkpoint follows.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.ask(cmd.Context(), func(ctx context.Context, server *client.Client) error {
-				p, err := server.Checkpoint(ctx, leadership.Election(args[0]))
+			return answer(cmd.Context(), c, leadership.Election(args[0]), (*client.Client).Checkpoint, func(p leadership.Checkpoint) error {
 				switch {
-				case err != nil:
-					return err
 				case !bare:
 					return c.printCheckpoint(p)
 				case p.URI != "":
 					return fmt.Errorf("the checkpoint has no data, but is at %s", p.URI)
 				}
-				return c.printLines([]string{string(p.Data)})
+				return c.printLines(string(p.Data))
 			})
 		},
 	}
@@ -118,7 +115,7 @@ a leader that wants to go on from it acquires with --inherit, so that no late ch
 }
 
 func (c *cli) checkpointPutCommand() *cobra.Command {
-	var who candidateFlags
+	var key keyFlags
 	var data dataFlags
 	var r leadership.CheckpointRequest
 	cmd := &cobra.Command{
@@ -128,19 +125,18 @@ func (c *cli) checkpointPutCommand() *cobra.Command {
 leader has taken over, the exit code is 3: nothing was written, and this leader must stop. The same command again is safe.`,
 		Example: `  echo '{"done":412}' | regent checkpoint put reports --candidate agent-1 --token 7 --task "shard 3"
   regent checkpoint put reports --candidate agent-1 --token 7 --uri gs://bucket/state.json --sha256 "$sum"`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			key, err := c.keyBeside(data.file, who.key)
-			if err != nil {
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			r.Election, r.URI = leadership.Election(args[0]), data.uri
+			if r.Key, err = c.keyBeside(data.file, key); err != nil {
 				return err
 			}
 			if r.Data, err = data.json(c, leadership.MaxCheckpointBytes); err != nil {
 				return err
 			}
-			r.Election, r.CandidateID, r.Key, r.URI = leadership.Election(args[0]), who.id, key, data.uri
 			return answer(cmd.Context(), c, r, (*client.Client).PutCheckpoint, c.printCheckpoint)
 		},
 	}
-	who.add(c, cmd)
+	key.addFor(c, cmd, &r.CandidateID)
 	c.addToken(cmd, &r.Token)
 	data.add(cmd)
 	cmd.Flags().StringVar(&r.Task, "task", "", "the task that it is about: one line of at most 256 bytes")
@@ -170,12 +166,10 @@ which are then deleted.`,
 }
 
 // parseIndex accepts 0 as well: the beginning of the journal.
-func parseIndex(text string) (leadership.Index, error) {
-	return integers[leadership.Index](0, math.MaxInt64, "an index is an integer, 0 or more")(text)
-}
+var parseIndex = integers[leadership.Index](0, math.MaxInt64, "an index is an integer, 0 or more")
 
 func (c *cli) journalAppendCommand() *cobra.Command {
-	var who candidateFlags
+	var key keyFlags
 	var file, kind string
 	var r leadership.AppendRequest
 	cmd := &cobra.Command{
@@ -189,37 +183,36 @@ was lost, adds them once. Without it the journal is opened first, which keeps ea
 are added at its end: repeated, they are added twice.`,
 		Example: `  echo '{"set":"a","to":1}' | regent journal append state --candidate agent-1 --token 7
   regent journal append state --candidate agent-1 --token 7 --after 41 --type put --file entries.jsonl`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			key, err := c.keyBeside(file, who.key)
-			if err != nil {
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			r.Election = leadership.Election(args[0])
+			if r.Key, err = c.keyBeside(file, key); err != nil {
 				return err
 			}
-			r.Election, r.CandidateID, r.Key = leadership.Election(args[0]), who.id, key
 			if r.Entries, err = c.readEntries(file, kind); err != nil {
 				return err
 			}
-			return c.ask(cmd.Context(), func(ctx context.Context, server *client.Client) error {
-				if !cmd.Flags().Changed("after") {
-					head, err := server.OpenJournal(ctx, r.LeaseRequest)
-					if err != nil {
-						return err
-					}
-					r.After = head.Index
-				}
-				head, err := server.AppendJournal(ctx, r)
-				if err != nil {
-					return err
-				}
-				return c.printHead(head)
-			})
+			if cmd.Flags().Changed("after") {
+				return answer(cmd.Context(), c, r, (*client.Client).AppendJournal, c.printHead)
+			}
+			return answer(cmd.Context(), c, r, appendAtEnd, c.printHead)
 		},
 	}
-	who.add(c, cmd)
+	key.addFor(c, cmd, &r.CandidateID)
 	c.addToken(cmd, &r.Token)
 	cmd.Flags().Var(&value[leadership.Index]{&r.After, "", "INDEX", parseIndex}, "after", "the index of the last entry, 0 if there is none (default: whatever it is)")
 	cmd.Flags().StringVar(&kind, "type", "", "the `TYPE` of the entries: at most 64 bytes of your choice")
 	cmd.Flags().StringVar(&file, "file", "-", "`FILE` with the JSON values; - is standard input")
 	return c.remote(cmd)
+}
+
+// appendAtEnd opens the journal, and adds the entries at its end.
+func appendAtEnd(server *client.Client, ctx context.Context, r leadership.AppendRequest) (leadership.JournalHead, error) {
+	head, err := server.OpenJournal(ctx, r.LeaseRequest)
+	if err != nil {
+		return head, err
+	}
+	r.After = head.Index
+	return server.AppendJournal(ctx, r)
 }
 
 func (c *cli) readEntries(file, kind string) ([]leadership.Entry, error) {
@@ -241,16 +234,15 @@ func (c *cli) readEntries(file, kind string) ([]leadership.Entry, error) {
 }
 
 func (c *cli) printHead(h leadership.JournalHead) error {
-	rows := [][]string{{"election", string(h.Election)}, {"index", fmt.Sprint(h.Index)}}
+	f := facts{{"election", string(h.Election)}, {"index", fmt.Sprint(h.Index)}}
 	if h.Snapshot > 0 {
-		rows = append(rows, []string{"snapshot", fmt.Sprintf("up to %d", h.Snapshot)})
+		f.add("snapshot", fmt.Sprintf("up to %d", h.Snapshot))
 	}
-	return c.show(h, rows)
+	return c.show(h, f)
 }
 
 func (c *cli) journalReadCommand() *cobra.Command {
 	var r leadership.JournalRequest
-	var limit int
 	cmd := &cobra.Command{
 		Use:   "read ELECTION [--after INDEX] [--generation N] [--limit N]",
 		Short: "Show the entries of a journal",
@@ -258,25 +250,18 @@ func (c *cli) journalReadCommand() *cobra.Command {
 which index to begin; 'regent journal snapshot' shows it. With --output json each line is an entry.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r.Election = leadership.Election(args[0])
-			return c.ask(cmd.Context(), func(ctx context.Context, server *client.Client) error {
-				entries, err := readJournal(ctx, server, r, limit)
-				if err != nil {
-					return err
-				}
-				return c.printEntries(entries)
-			})
+			return answer(cmd.Context(), c, r, readJournal, c.printEntries)
 		},
 	}
 	cmd.Flags().Var(&value[leadership.Index]{&r.After, "0", "INDEX", parseIndex}, "after", "only entries after this one")
 	cmd.Flags().Var(&value[leadership.Token]{&r.Generation, "", "N", parseToken}, "generation", "that of the journal that --after is of, if its store was ever restored")
-	cmd.Flags().Var(&value[int]{&limit, "", "N", parseCount}, "limit", "at most so many (default: all)")
+	cmd.Flags().Var(&value[int]{&r.Limit, "", "N", parseCount}, "limit", "at most so many (default: all)")
 	return c.remote(cmd)
 }
 
-// readJournal reads up to limit entries; with limit 0, all that exist when it begins.
-func readJournal(ctx context.Context, server *client.Client, r leadership.JournalRequest, limit int) ([]leadership.Entry, error) {
-	var entries []leadership.Entry
-	for {
+// readJournal reads up to r.Limit entries; with 0, all that exist when it begins.
+func readJournal(server *client.Client, ctx context.Context, r leadership.JournalRequest) (entries []leadership.Entry, err error) {
+	for limit := r.Limit; ; {
 		r.Limit = leadership.MaxPageSize
 		if limit > 0 {
 			r.Limit = min(limit-len(entries), r.Limit)
@@ -303,14 +288,11 @@ func entryRow(e leadership.Entry) []string {
 }
 
 func (c *cli) printEntries(entries []leadership.Entry) error {
-	if c.output == document {
-		return printDocuments(c, entries, func(e leadership.Entry) leadership.Entry { return e })
-	}
 	rows := [][]string{entryHeader}
 	for _, e := range entries {
 		rows = append(rows, entryRow(e))
 	}
-	return c.printTable(rows)
+	return showAll(c, entries, func(e leadership.Entry) leadership.Entry { return e }, rows)
 }
 
 func (c *cli) journalFollowCommand() *cobra.Command {
@@ -376,24 +358,17 @@ func (c *cli) follow(ctx context.Context, e leadership.Election, f follower) err
 }
 
 func (c *cli) itemPrinter() func(client.JournalItem) error {
-	if c.output == document {
-		return func(i client.JournalItem) error { return c.printDocument(i) }
-	}
 	table := columns{entryHeader, []int{5, 20, 5, 8, 4}}
 	return func(i client.JournalItem) error {
-		var row []string
 		if s := i.Snapshot; s != nil {
-			row = []string{fmt.Sprint(s.UpTo), formatTime(s.At), fmt.Sprint(s.Token), "SNAPSHOT", printable(cmp.Or(s.URI, string(s.Data)))}
-		} else {
-			row = entryRow(*i.Entry)
+			return c.showRow(i, &table, fmt.Sprint(s.UpTo), formatTime(s.At), fmt.Sprint(s.Token), "SNAPSHOT", printable(cmp.Or(s.URI, string(s.Data))))
 		}
-		_, err := fmt.Fprint(c.out, table.line(row))
-		return err
+		return c.showRow(i, &table, entryRow(*i.Entry)...)
 	}
 }
 
 func (c *cli) journalSnapshotCommand() *cobra.Command {
-	var who candidateFlags
+	var key keyFlags
 	var data dataFlags
 	var r leadership.SnapshotRequest
 	cmd := &cobra.Command{
@@ -406,13 +381,13 @@ needs them gets the snapshot. A snapshot that does not reach as far as the prese
   regent journal snapshot state --up-to 40 --candidate agent-1 --token 7 --file state.json`,
 	}
 	cmd.Flags().Var(&value[leadership.Index]{&r.UpTo, "", "INDEX", integers[leadership.Index](1, math.MaxInt64, "must be the index of an entry, 1 or more")}, "up-to", "the index of the last entry that the snapshot stands for")
-	who.key.add(cmd)
-	c.addCandidate(cmd, &who.id, "the candidate's id", nil)
+	key.add(cmd)
+	c.addCandidate(cmd, &r.CandidateID, "the candidate's id", nil)
 	cmd.Flags().Var(&value[leadership.Token]{&r.Token, "", "N", parseToken}, "token", "the fencing token that came with the lease")
 	c.from(cmd, "token")
 	data.add(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		r.Election = leadership.Election(args[0])
+	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
+		r.Election, r.URI = leadership.Election(args[0]), data.uri
 		if r.UpTo == 0 {
 			for _, flag := range []string{"file", "uri"} {
 				if cmd.Flags().Changed(flag) {
@@ -424,21 +399,19 @@ needs them gets the snapshot. A snapshot that does not reach as far as the prese
 		if !cmd.Flags().Changed("token") {
 			return usageError{missing(source{flag: "token", variable: "REGENT_TOKEN"})}
 		}
-		if who.id == "" {
+		if r.CandidateID == "" {
 			id, err := c.sameCandidate(cmd.Context())
 			if err != nil {
 				return usageError{err}
 			}
-			who.id = leadership.CandidateID(id)
+			r.CandidateID = leadership.CandidateID(id)
 		}
-		key, err := c.keyBeside(data.file, who.key)
-		if err != nil {
+		if r.Key, err = c.keyBeside(data.file, key); err != nil {
 			return err
 		}
 		if r.Data, err = data.json(c, leadership.MaxSnapshotBytes); err != nil {
 			return err
 		}
-		r.CandidateID, r.Key, r.URI = who.id, key, data.uri
 		return answer(cmd.Context(), c, r, (*client.Client).SnapshotJournal, c.printHead)
 	}
 	return c.remote(cmd)

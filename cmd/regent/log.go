@@ -2,10 +2,13 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"fmt"
 	"io"
 	"log"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -130,10 +133,40 @@ func (l *serverLog) Write(p []byte) (int, error) {
 
 // causedByCaller reports whether the caller's end of a connection caused the line of net/http.
 func causedByCaller(line string) bool {
-	for _, start := range []string{"http: TLS handshake error ", "http2: server", "timeout waiting for "} {
-		if strings.HasPrefix(line, start) {
-			return true
-		}
+	starts := []string{"http: TLS handshake error ", "http2: server", "timeout waiting for "}
+	return slices.ContainsFunc(starts, func(start string) bool { return strings.HasPrefix(line, start) })
+}
+
+// crowd notes that the limit on connections closes some of them. Their callers see only that a
+// connection broke.
+type crowd struct {
+	log   *slog.Logger
+	count func(context.Context) // the metric
+
+	mu     sync.Mutex
+	last   time.Time     // guarded by mu
+	repeat minuteCounter // guarded by mu
+}
+
+// crowded is how long the service is degraded after a connection was closed.
+const crowded = time.Minute
+
+func (c *crowd) displaced() {
+	c.count(context.Background())
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last = time.Now()
+	if closed := c.repeat.add(c.last); closed > 0 {
+		c.log.Warn("connections are closed to make room for others; raise the limit of open files (ulimit -n) or of memory (GOMEMLIMIT, or the container's), whichever is lower here, or add instances", "closed", closed)
 	}
-	return false
+}
+
+// degraded says what works worse than it should, or "".
+func (c *crowd) degraded() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.last.IsZero() || time.Since(c.last) >= crowded {
+		return ""
+	}
+	return fmt.Sprintf("connections are closed to make room for others, the last one within %v: this process may open no more files, or has no memory for more connections, so callers have to connect again", crowded)
 }

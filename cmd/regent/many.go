@@ -81,11 +81,10 @@ const ordersAtOnce = 8
 
 // orderMany gives an order to the elections that are meant, and prints what becomes of each.
 func (c *cli) orderMany(ctx context.Context, m many, names string, r leadership.Order) error {
-	server, err := c.connect()
+	patient, err := c.connectPatiently()
 	if err != nil {
 		return err
 	}
-	patient := patientServer{server, c.timeout}
 	leases, err := apply.List(ctx, patient, strings.TrimSuffix(names, "*"))
 	if err != nil {
 		return err
@@ -105,7 +104,10 @@ func (c *cli) orderMany(ctx context.Context, m many, names string, r leadership.
 
 	signalled, stop := untilSignal(ctx)
 	defer stop()
-	t := newOrderTable(c, leases)
+	t, table := newTally(c), columns{[]string{"ELECTION", "LEADER", "RESULT"}, make([]int, 3)}
+	for _, l := range leases {
+		table.widths[0], table.widths[1] = max(table.widths[0], len(l.Election)), max(table.widths[1], len(l.LeaderID))
+	}
 	var failed error // the first
 	for chunk := range slices.Chunk(leases, ordersAtOnce) {
 		results := make([]orderResult, len(chunk))
@@ -124,7 +126,7 @@ func (c *cli) orderMany(ctx context.Context, m many, names string, r leadership.
 		}
 		all.Wait()
 		for _, result := range results {
-			t.print(result)
+			result.print(t, &table)
 			failed = cmp.Or(failed, result.err)
 		}
 	}
@@ -192,38 +194,13 @@ func (o *orderResult) give(ctx context.Context, server apply.Server, l leadershi
 	o.Result, o.Revision = stepDone, lease.Revision
 }
 
-// orderTable prints results as soon as they are known.
-type orderTable struct {
-	*tally
-	columns
-}
-
-func newOrderTable(c *cli, leases []leadership.Lease) *orderTable {
-	t := &orderTable{newTally(c), columns{widths: make([]int, 3)}}
-	for _, l := range leases {
-		t.widths[0], t.widths[1] = max(t.widths[0], len(l.Election)), max(t.widths[1], len(l.LeaderID))
-	}
-	if c.output != document && len(leases) > 0 {
-		t.row("ELECTION", "LEADER", "RESULT")
-	}
-	return t
-}
-
-func (t *orderTable) row(cells ...string) {
-	_, err := t.out.Write([]byte(t.line(cells)))
-	t.keep(err)
-}
-
-func (t *orderTable) print(o orderResult) {
+// print prints the result, and counts it.
+func (o orderResult) print(t *tally, table *columns) {
 	text := hasEnded[o.Result]
 	t.counts[text]++
 	if o.err != nil {
 		o.Problem = new(t.problem(o.err))
 		text += ": " + t.sentence(o.err)
 	}
-	if t.output == document {
-		t.keep(t.printDocument(o))
-		return
-	}
-	t.row(string(o.Election), orDash(o.LeaderID), text)
+	t.keep(t.showRow(o, table, string(o.Election), orDash(o.LeaderID), text))
 }

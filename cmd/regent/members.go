@@ -29,9 +29,6 @@ The last lines say how the cluster stands:
 }
 
 func (c *cli) printMembers(m leadership.Members) error {
-	if c.output == document {
-		return c.printDocument(wire.NewMembers(m))
-	}
 	rows := [][]string{{"ID", "ROLE", "TOKEN", "HEARD", "POSITION", "NOTE", "SEAT"}}
 	for _, one := range m.Members {
 		rows = append(rows, []string{
@@ -43,10 +40,10 @@ func (c *cli) printMembers(m leadership.Members) error {
 			rows[i] = row[:len(row)-1]
 		}
 	}
-	if err := c.printTable(rows); err != nil {
-		return err
+	for _, line := range membersSummary(m) {
+		rows = append(rows, []string{line})
 	}
-	return c.printLines(membersSummary(m))
+	return c.show(wire.NewMembers(m), rows)
 }
 
 func numberOrDash(n int64) string {
@@ -158,12 +155,9 @@ func (c *cli) join(ctx context.Context, e leadership.Election, config client.Mem
 }
 
 func (c *cli) printJoined(d joinedDocument) error {
-	if c.output == document {
-		return c.printDocument(d)
-	}
 	text := "No candidate leads."
 	if d.Leader != "" {
 		text = fmt.Sprintf("Candidate %s leads with fencing token %d.", d.Leader, d.Token)
 	}
-	return c.printLines([]string{text})
+	return c.show(d, [][]string{{text}})
 }

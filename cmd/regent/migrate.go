@@ -66,8 +66,7 @@ func (c *cli) migrate(ctx context.Context, m migration) error {
 		return storeError{m.store, err}
 	}
 	if m.from == "" {
-		_, err = fmt.Fprintln(c.out, done)
-		return err
+		return c.printLines(done)
 	}
 	return c.move(ctx, m)
 }
@@ -81,8 +80,7 @@ func (c *cli) move(ctx context.Context, m migration) error {
 		case err != nil:
 			return fmt.Errorf("%w; run the same command again, and start no server before it ends with exit code 0", err)
 		}
-		_, err = fmt.Fprintln(c.out, summary(m, moved))
-		return err
+		return c.printLines(summary(m, moved))
 	})
 }
 
@@ -90,7 +88,7 @@ func (c *cli) planMove(ctx context.Context, m migration) error {
 	return c.between(ctx, m, func(from, to store.Store) error {
 		plan, err := store.PlanMove(ctx, from, to)
 		for _, p := range plan {
-			if _, err := fmt.Fprintln(c.out, plannedLine(p)); err != nil {
+			if err := c.printLines(plannedLine(p)); err != nil {
 				return err
 			}
 		}

@@ -112,7 +112,7 @@ candidate can lead before its lease would have ended. The history and the fencin
 configure continues to count where it was.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r.Election = leadership.Election(args[0])
-			return answer(cmd.Context(), c, leadership.Command(r), (*client.Client).Do, c.printLease)
+			return answer(cmd.Context(), c, r, do, c.printLease)
 		},
 	}
 	cmd.Flags().BoolVar(&r.Force, "force", false, "delete it even if it has a leader")
@@ -137,7 +137,7 @@ keeps the reason.`,
   regent admin unlock reports --reason "the host is gone" --acknowledge "two leaders may believe until 2026-11-22T18:00:30.25Z"`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r.Election, r.Actor = leadership.Election(args[0]), c.actor(r.Actor)
-			return answer(cmd.Context(), c, leadership.Command(r), (*client.Client).Do, c.printLease)
+			return answer(cmd.Context(), c, r, do, c.printLease)
 		},
 	}
 	c.addReason(cmd, "reason", "why, for the election's history", &r.Reason, &r.Actor)

@@ -126,15 +126,11 @@ func (c *cli) orderCommand(o orderHelp) *cobra.Command {
 			}
 			r.Election = leadership.Election(args[0])
 			if r.Kind.Halts() {
-				return answer(cmd.Context(), c, leadership.Command(r), (*client.Client).Do, func(l leadership.Lease) error {
+				return answer(cmd.Context(), c, r, do, func(l leadership.Lease) error {
 					return c.printHalts(l.Overrides.At(l.ReadAt))
 				})
 			}
-			return c.ask(cmd.Context(), func(ctx context.Context, server *client.Client) error {
-				l, err := giveOrder(ctx, server, r)
-				if err != nil {
-					return err
-				}
+			return answer(cmd.Context(), c, r, giveOrder, func(l leadership.Lease) error {
 				if err := c.printLease(l); err != nil || l.State != leadership.Held {
 					return err
 				}
@@ -161,7 +157,7 @@ func (c *cli) orderCommand(o orderHelp) *cobra.Command {
 // giveOrder gives an order. An eviction names the term that it is about, so that no repetition
 // evicts the next leader, and an approval what it was decided on, so that it counts once. If no
 // candidate leads there is nothing to end.
-func giveOrder(ctx context.Context, server *client.Client, r leadership.Order) (leadership.Lease, error) {
+func giveOrder(server *client.Client, ctx context.Context, r leadership.Order) (leadership.Lease, error) {
 	evict, approve := r.Kind == leadership.OrderEvict && r.Token == 0, r.Kind == leadership.OrderApprove && r.IfRevision == 0
 	if !evict && !approve {
 		return server.Do(ctx, r)
@@ -278,15 +274,17 @@ func (c *cli) haltsCommand() *cobra.Command {
 		Short: "Show the halts, which are the standing orders of election " + string(leadership.HaltsElection),
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.ask(cmd.Context(), func(ctx context.Context, server *client.Client) error {
-				all, err := server.Overrides(ctx, leadership.HaltsElection)
-				if err != nil && !errors.Is(err, leadership.NotFound) { // there never was one
-					return err
-				}
-				return c.printHalts(all)
-			})
+			return answer(cmd.Context(), c, leadership.HaltsElection, readHalts, c.printHalts)
 		},
 	})
+}
+
+func readHalts(server *client.Client, ctx context.Context, e leadership.Election) ([]leadership.Override, error) {
+	all, err := server.Overrides(ctx, e)
+	if errors.Is(err, leadership.NotFound) { // there never was one
+		err = nil
+	}
+	return all, err
 }
 
 func (c *cli) printHalts(all []leadership.Override) error {
@@ -317,7 +315,7 @@ func (c *cli) judgeCommand() *cobra.Command {
 the election's policy says end the term. Only the roles verifier and admin may do this.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r.Election, r.Actor = leadership.Election(args[0]), c.actor(r.Actor)
-			return answer(cmd.Context(), c, leadership.Command(r), (*client.Client).Do, c.printLease)
+			return answer(cmd.Context(), c, r, do, c.printLease)
 		},
 	}
 	cmd.Flags().Var(&value[leadership.Token]{&r.Token, "", "N", parseToken}, "token", "the fencing token of the work")
@@ -344,17 +342,12 @@ func (c *cli) whyCommand() *cobra.Command {
 		},
 		ValidArgsFunction: c.completeElection,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.ask(cmd.Context(), func(ctx context.Context, server *client.Client) error {
-				e := leadership.Election(args[0])
-				if len(args) == 1 {
-					return c.whyElection(ctx, server, e)
-				}
-				x, err := server.Explain(ctx, leadership.ExplainRequest{Election: e, CandidateID: leadership.CandidateID(args[1])})
-				if err != nil {
-					return err
-				}
-				return c.printExplanation(x)
-			})
+			e := leadership.Election(args[0])
+			if len(args) == 2 {
+				r := leadership.ExplainRequest{Election: e, CandidateID: leadership.CandidateID(args[1])}
+				return answer(cmd.Context(), c, r, (*client.Client).Explain, c.printExplanation)
+			}
+			return c.ask(cmd.Context(), func(ctx context.Context, server *client.Client) error { return c.whyElection(ctx, server, e) })
 		},
 	})
 }
@@ -395,7 +388,7 @@ func (c *cli) whyElection(ctx context.Context, server *client.Client, e leadersh
 			}
 		}
 	}
-	return c.printLines(lines)
+	return c.printLines(lines...)
 }
 
 func standing(l leadership.Lease) string {
@@ -450,31 +443,27 @@ func orderSentence(o leadership.Override) string {
 }
 
 func (c *cli) printExplanation(x leadership.Explanation) error {
-	if c.output == document {
-		return c.printDocument(wire.NewExplanation(x))
-	}
-	var lines []string
+	first := fmt.Sprintf("Candidate %s does not lead election %s.", x.CandidateID, x.Election)
 	if x.Leads {
 		e := x.Election
 		if x.Seat > 0 {
 			e = e.Seat(x.Seat)
 		}
-		lines = append(lines, fmt.Sprintf("Candidate %s leads election %s.", x.CandidateID, e))
-	} else {
-		lines = append(lines, fmt.Sprintf("Candidate %s does not lead election %s.", x.CandidateID, x.Election))
+		first = fmt.Sprintf("Candidate %s leads election %s.", x.CandidateID, e)
 	}
+	rows := [][]string{{first}}
 	for _, cause := range x.Causes {
-		lines = append(lines, sentence(cause, x.CandidateID))
+		rows = append(rows, []string{sentence(cause, x.CandidateID)})
 	}
 	if !x.Leads && len(x.Causes) == 0 {
-		lines = append(lines, "Nothing is in its way: it has to ask.")
+		rows = append(rows, []string{"Nothing is in its way: it has to ask."})
 	}
-	return c.printLines(lines)
+	return c.show(wire.NewExplanation(x), rows)
 }
 
 // sentence says a cause in words. id is the candidate that it is about.
 func sentence(cause leadership.Cause, id leadership.CandidateID) string {
-	text := map[leadership.Reason]string{
+	text := cmp.Or(map[leadership.Reason]string{
 		leadership.ReasonHeld:        "candidate " + string(cause.LeaderID) + " leads",
 		leadership.ReasonIncarnation: "it leads already, under another key",
 		leadership.ReasonLockDelay:   "the last lease ended without a release, so no lease is granted yet",
@@ -494,10 +483,7 @@ func sentence(cause leadership.Cause, id leadership.CandidateID) string {
 		leadership.ReasonQuorum:      fmt.Sprintf("the election needs %d members of its electorate present, and has %d", cause.Need, cause.Have),
 		leadership.ReasonParent:      "the election is a part of another one, which has no leader",
 		leadership.ReasonWitness:     "it is a witness, which never leads",
-	}[cause.Code]
-	if text == "" {
-		text = string(cause.Code)
-	}
+	}[cause.Code], string(cause.Code))
 	switch {
 	case cause.Principal != "":
 		text = "principal " + cause.Principal + " is banned, and the candidate if it calls as that"
@@ -522,7 +508,7 @@ func sentence(cause leadership.Cause, id leadership.CandidateID) string {
 	return strings.ToUpper(text[:1]) + printable(text[1:]) + "."
 }
 
-func (c *cli) printLines(lines []string) error {
+func (c *cli) printLines(lines ...string) error {
 	_, err := fmt.Fprintln(c.out, strings.Join(lines, "\n"))
 	return err
 }

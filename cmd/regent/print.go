@@ -46,8 +46,11 @@ func (c *cli) show(v any, rows [][]string) error {
 	return c.printTable(rows)
 }
 
-// printDocuments writes each document on a line of its own.
-func printDocuments[T, W any](c *cli, items []T, toWire func(T) W) error {
+// showAll prints each item as a document on a line of its own or, for people, a table.
+func showAll[T, W any](c *cli, items []T, toWire func(T) W, rows [][]string) error {
+	if c.output != document {
+		return c.printTable(rows)
+	}
 	for _, item := range items {
 		if err := c.printDocument(toWire(item)); err != nil {
 			return err
@@ -218,9 +221,6 @@ func viaText(p leadership.Parent) string {
 }
 
 func (c *cli) printLeases(leases []leadership.Lease) error {
-	if c.output == document {
-		return printDocuments(c, leases, wire.NewLease)
-	}
 	rows := [][]string{{"ELECTION", "STATE", "LEADER", "TOKEN", "EXPIRES IN", "REVISION"}}
 	seats := map[leadership.Election]int{} // that are led
 	for _, l := range leases {
@@ -241,13 +241,10 @@ func (c *cli) printLeases(leases []leadership.Lease) error {
 		}
 		rows = append(rows, []string{string(l.Election), state, leader, fmt.Sprint(l.Token), expires, fmt.Sprint(l.Revision)})
 	}
-	return c.printTable(rows)
+	return showAll(c, leases, wire.NewLease, rows)
 }
 
 func (c *cli) printEvents(events []leadership.Event) error {
-	if c.output == document {
-		return printDocuments(c, events, wire.NewEvent)
-	}
 	rows := [][]string{{"REVISION", "AT", "TYPE", "LEADER", "BEFORE", "TOKEN"}}
 	won, told := false, false
 	for _, e := range events {
@@ -265,7 +262,7 @@ func (c *cli) printEvents(events []leadership.Event) error {
 	case won:
 		rows[0] = append(rows[0], "WON BY")
 	}
-	return c.printTable(rows)
+	return showAll(c, events, wire.NewEvent, rows)
 }
 
 // howWon says how the leader of an acquired event has won its ballot, and "" if there was none.

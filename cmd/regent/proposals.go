@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -77,7 +78,7 @@ func (c *cli) propose(ctx context.Context, r leadership.ProposeRequest) error {
 }
 
 func (c *cli) decideCommand() *cobra.Command {
-	var who candidateFlags
+	var key keyFlags
 	var r leadership.DecideRequest
 	cmd := &cobra.Command{
 		Use:   "decide ELECTION ID --verdict accepted|rejected [--note TEXT] [--candidate ID] --token N",
@@ -88,16 +89,15 @@ decided one since, and 4 if the lease is over: this leader must stop.`,
 		Example:           `  regent decide reports scale-3 --verdict accepted --note "from noon on" --candidate agent-1 --token 7`,
 		Args:              electionAnd("proposal's id", leadership.ProposalID.Validate),
 		ValidArgsFunction: c.completeElection,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			key, err := c.requireKey(who.key)
-			if err != nil {
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			r.Election, r.ID = leadership.Election(args[0]), leadership.ProposalID(args[1])
+			if r.Key, err = c.requireKey(key); err != nil {
 				return err
 			}
-			r.Election, r.CandidateID, r.Key, r.ID = leadership.Election(args[0]), who.id, key, leadership.ProposalID(args[1])
 			return answer(cmd.Context(), c, r, (*client.Client).Decide, c.printProposal)
 		},
 	}
-	who.add(c, cmd)
+	key.addFor(c, cmd, &r.CandidateID)
 	c.addToken(cmd, &r.Token)
 	addChoice(c, cmd, &r.Verdict, "", "verdict", "VERDICT", "accepted or rejected", leadership.ProposalAccepted, leadership.ProposalRejected)
 	cmd.Flags().StringVar(&r.Note, "note", "", "why, for people: one line of at most 256 bytes")
@@ -127,14 +127,12 @@ func (c *cli) proposalsCommand() *cobra.Command {
 	return reading(c, "proposals", "Show what the leader of an election was asked, and has decided", `Show the proposals of an election: those that are open, in the order in which they were made, and the last 64 decisions. BY is
 the leader that has decided, and TOKEN its fencing token. Nothing is kept after its ttl.`, (*client.Client).Proposals, func(all leadership.Proposals) error {
 		rows := [][]string{{"PROPOSAL", "PROPOSER", "KIND", "PROPOSED", "STATE", "BY", "TOKEN", "NOTE", "DATA"}}
-		for _, list := range [][]leadership.Proposal{all.Open, all.Decided} {
-			for _, p := range list {
-				d := leadership.Decision{LeaderID: "-", Note: "-"}
-				if p.Decision != nil {
-					d = *p.Decision
-				}
-				rows = append(rows, []string{string(p.ID), string(p.CandidateID), printable(p.Kind), formatTime(p.At), proposalState(p), string(d.LeaderID), numberOrDash(int64(d.Token)), printable(d.Note), printable(string(p.Data))})
+		for _, p := range slices.Concat(all.Open, all.Decided) {
+			d := leadership.Decision{LeaderID: "-", Note: "-"}
+			if p.Decision != nil {
+				d = *p.Decision
 			}
+			rows = append(rows, []string{string(p.ID), string(p.CandidateID), printable(p.Kind), formatTime(p.At), proposalState(p), string(d.LeaderID), numberOrDash(int64(d.Token)), printable(d.Note), printable(string(p.Data))})
 		}
 		return c.show(all, rows)
 	})

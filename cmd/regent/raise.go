@@ -76,13 +76,10 @@ func (c *cli) raise(ctx context.Context, spec string, r store.Raising) error {
 	if done.LockedFor > 0 {
 		text += fmt.Sprintf("; all can be led in %v", ceilSeconds(done.LockedFor))
 	}
-	if _, err := fmt.Fprintln(c.out, text); err != nil {
+	if err := c.printLines(text); err != nil || len(done.Untrusted) == 0 {
 		return err
 	}
-	if len(done.Untrusted) > 0 {
-		return untrustedError(done.Untrusted)
-	}
-	return nil
+	return untrustedError(done.Untrusted)
 }
 
 func electionNames(_ *cobra.Command, args []string) error {

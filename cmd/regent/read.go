@@ -22,11 +22,11 @@ func (c *cli) listCommand() *cobra.Command {
 		Short: "List the elections and who leads them",
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			server, err := c.connect()
+			patient, err := c.connectPatiently()
 			if err != nil {
 				return err
 			}
-			leases, err := apply.List(cmd.Context(), patientServer{server, c.timeout}, prefix)
+			leases, err := apply.List(cmd.Context(), patient, prefix)
 			if err != nil {
 				return err
 			}
@@ -38,32 +38,27 @@ func (c *cli) listCommand() *cobra.Command {
 }
 
 func (c *cli) historyCommand() *cobra.Command {
-	var after leadership.Revision
+	r := leadership.EventsRequest{Limit: leadership.MaxPageSize}
 	cmd := &cobra.Command{
 		Use:   "history ELECTION [--after N]",
 		Short: "Show what happened to an election, oldest first",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.ask(cmd.Context(), func(ctx context.Context, server *client.Client) error {
-				events, err := history(ctx, server, leadership.Election(args[0]), after)
-				if err != nil {
-					return err
-				}
-				return c.printEvents(events)
-			})
+			r.Election = leadership.Election(args[0])
+			return answer(cmd.Context(), c, r, history, c.printEvents)
 		},
 	}
-	cmd.Flags().Var(&value[leadership.Revision]{&after, "0", "N", integers[leadership.Revision](0, math.MaxInt64, "a revision is an integer, 0 or more")}, "after", "only events after this revision")
+	cmd.Flags().Var(&value[leadership.Revision]{&r.After, "0", "N", integers[leadership.Revision](0, math.MaxInt64, "a revision is an integer, 0 or more")}, "after", "only events after this revision")
 	return c.remote(cmd)
 }
 
-func history(ctx context.Context, server *client.Client, e leadership.Election, after leadership.Revision) ([]leadership.Event, error) {
-	var events []leadership.Event
+// history reads all events, page by page.
+func history(server *client.Client, ctx context.Context, r leadership.EventsRequest) (events []leadership.Event, err error) {
 	for {
-		page, err := server.Events(ctx, leadership.EventsRequest{Election: e, After: after, Limit: leadership.MaxPageSize})
+		page, err := server.Events(ctx, r)
 		if err != nil || len(page) == 0 {
 			return events, err
 		}
 		events = append(events, page...)
-		after = page[len(page)-1].Revision
+		r.After = page[len(page)-1].Revision
 	}
 }

@@ -98,6 +98,11 @@ func (c *cli) ask(ctx context.Context, call func(context.Context, *client.Client
 	return call(ctx, server)
 }
 
+// do gives a command to the server.
+func do[C leadership.Command](server *client.Client, ctx context.Context, command C) (leadership.Lease, error) {
+	return server.Do(ctx, command)
+}
+
 // answer makes a call with a request, and prints what comes back.
 func answer[R, T any](ctx context.Context, c *cli, r R, call func(*client.Client, context.Context, R) (T, error), show func(T) error) error {
 	return c.ask(ctx, func(ctx context.Context, server *client.Client) error {

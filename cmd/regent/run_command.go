@@ -40,8 +40,8 @@ type runner struct {
 	endpoint leaderEndpoint
 }
 
-func (c *cli) newRunner(f runFlags, e leadership.Election, args []string) (*runner, error) {
-	r := &runner{cli: c, runFlags: f, election: e, args: args, signals: make(chan os.Signal, 16), logOut: newAsyncWriter(c.err), noticed: make(chan struct{}, 1), endpoint: leaderEndpoint{election: e}}
+func (c *cli) newRunner(f runFlags, e leadership.Election, args []string) (r *runner, err error) {
+	r = &runner{cli: c, runFlags: f, election: e, args: args, signals: make(chan os.Signal, 16), logOut: newAsyncWriter(c.err), noticed: make(chan struct{}, 1), endpoint: leaderEndpoint{election: e}}
 	r.log = newLogTo(r.logOut, isTerminal(c.err), "")
 	config := client.Config{
 		HTTP:      &http.Client{Timeout: c.timeout + leadership.MaxWait},
@@ -52,9 +52,7 @@ func (c *cli) newRunner(f runFlags, e leadership.Election, args []string) (*runn
 	if f.onSuccession != "" {
 		config.OnSuccession = r.prepare
 	}
-	var err error
-	r.server, err = c.connectWith(config)
-	if err != nil {
+	if r.server, err = c.connectWith(config); err != nil {
 		return nil, err
 	}
 	if r.path, err = lookUp(args[0]); err != nil {
@@ -70,12 +68,11 @@ func (c *cli) newRunner(f runFlags, e leadership.Election, args []string) (*runn
 	return r, r.prepareReports()
 }
 
-func (r *runner) prepareReports() error {
+func (r *runner) prepareReports() (err error) {
 	if r.reportFile == "" && !r.progressFromOutput {
 		return nil
 	}
 	r.reporter = &reporter{log: r.log}
-	var err error
 	if r.reportFile != "" {
 		if r.reporter.path, err = filepath.Abs(r.reportFile); err != nil {
 			return exitStatus{exitNotRun, fmt.Errorf("--report-file: %w", err)}
@@ -472,8 +469,7 @@ func (r *runner) outcome(end leash.End, ending client.Ending) error {
 }
 
 func detail(err error) string {
-	var refusal *leadership.Error
-	if errors.As(err, &refusal) {
+	if refusal, ok := errors.AsType[*leadership.Error](err); ok {
 		return refusal.Detail
 	}
 	return err.Error()

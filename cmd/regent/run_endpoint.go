@@ -85,10 +85,7 @@ func (e *leaderEndpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		status, answer.CandidateID, answer.Token = http.StatusOK, lease.CandidateID(), lease.Token()
 	}
-	text, err := wire.Marshal(answer)
-	if err != nil {
-		status = http.StatusInternalServerError // it has no value without a JSON form
-	}
+	text, _ := wire.Marshal(answer) // it has no value without a JSON form
 	w.WriteHeader(status)
 	w.Write(append(text, '\n'))
 }

@@ -259,20 +259,17 @@ func (c *cli) serveStore(ctx context.Context, m *measures, who *access, name str
 		failure = brokenError(ctx, leases)
 	case <-ctx.Done():
 	}
-	ready.drain()
+	ready.draining.Store(true)
 	var closing sync.WaitGroup
 	closing.Go(beside.close) // a call under way may delay it, until the server hurries
 	defer closing.Wait()
 	late, release := context.WithTimeout(background, finishTimeout+answerTimeout)
 	defer release()
-	drained := make(chan struct{})
-	go func() {
-		defer close(drained)
-		inst.Drain(late, wire.Draining)
-	}()
+	var draining sync.WaitGroup
+	draining.Go(func() { inst.Drain(late, wire.Draining) })
 	err = shutdown(server, hurry, finishTimeout, answerTimeout)
 	<-done
-	<-drained
+	draining.Wait()
 	return errors.Join(failure, err)
 }
 
@@ -408,8 +405,6 @@ type question struct {
 	answered chan struct{} // closed once err is set
 	err      error
 }
-
-func (r *readiness) drain() { r.draining.Store(true) }
 
 const (
 	// readyTimeout is how long the store may take to count as reachable. Probes do not wait longer.

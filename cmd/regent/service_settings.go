@@ -62,7 +62,7 @@ const defaultListen = "127.0.0.1:8080"
 // resolve fills in defaults and refuses settings with surprising effects.
 func (s serviceSettings) resolve(env map[string]string) (serviceSettings, error) {
 	err := cmp.Or(
-		s.resolveListen(env), s.refuseEmulators(env), s.access.resolve(env, s.exposed()),
+		s.resolveListen(env), s.refuseEmulators(env), s.access.resolve(env, isExposed(s.listen)),
 		errors.Join(s.checkMetrics(), s.checkHosts(), s.certificate.check()),
 		s.resolveEvents(), s.resolveMembers(), s.peers.check(), s.resolveStore(env),
 	)
@@ -149,8 +149,6 @@ func (s serviceSettings) answers() func(host string) bool {
 	}
 	return httpapi.LocalHosts(s.hosts...)
 }
-
-func (s serviceSettings) exposed() bool { return isExposed(s.listen) }
 
 func (s serviceSettings) metricsExposed() bool { return isExposed(s.metricsListen) }
 

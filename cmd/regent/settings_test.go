@@ -57,7 +57,7 @@ func TestReadinessIsTheStoresUntilTheServiceDrains(t *testing.T) {
 	if _, err := r.check(t.Context()); err != nil {
 		t.Errorf("a store that answers: %v", err)
 	}
-	r.drain()
+	r.draining.Store(true)
 	if _, err := r.check(t.Context()); !unreachable(err) || errors.Is(err, leadership.StoreUnavailable) {
 		t.Errorf("while draining: %v", err)
 	}

@@ -31,31 +31,18 @@ Without --to it is the best candidate that waits in line; if none waits, the exi
 	cmd.Flags().Var(&value[leadership.CandidateID]{&r.To, "", "ID", parseCandidate}, "to", "the successor (default: the best candidate that waits)")
 	cmd.Flags().Var(&value[time.Duration]{&r.Within, leadership.DefaultWithin.String(), "DURATION", between(leadership.MinWithin, leadership.MaxWithin)}, "within", "how long the hand-over may take, from 1s to 10m; the term ends then, but not before the end that was promised")
 	cmd.Flags().StringVar(&r.Reason, "reason", "", "why, for the election's history: one line of at most 256 bytes")
-	return c.leaseCommand(cmd, func(server *client.Client, ctx context.Context, lease leadership.LeaseRequest) (leadership.Lease, error) {
-		r.LeaseRequest = lease
-		return server.Do(ctx, r)
-	})
+	return leaseCommand(c, cmd, &r, &r.LeaseRequest, do)
 }
 
 func (c *cli) readyCommand() *cobra.Command {
-	var who candidateFlags
-	cmd := &cobra.Command{
+	var r leadership.LeaseRequest
+	return candidateCommand(c, &cobra.Command{
 		Use:   "ready ELECTION [--candidate ID]",
 		Short: "Say that the successor has loaded what it needs",
 		Long: `Say that the candidate has loaded what it needs to lead. A successor that a leader has named says so before the leader stops,
 with the key under which it is going to lead: no other key can take its place then. It waits in line meanwhile, with
 'regent acquire --wait' under the same key.`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			key, err := c.requireKey(who.key)
-			if err != nil {
-				return err
-			}
-			r := leadership.LeaseRequest{Election: leadership.Election(args[0]), CandidateID: who.id, Key: key}
-			return answer(cmd.Context(), c, r, sayReady, c.printLease)
-		},
-	}
-	who.add(c, cmd)
-	return c.remote(cmd)
+	}, &r, &r, sayReady)
 }
 
 // sayReady says it of the present term.
@@ -69,27 +56,25 @@ func sayReady(server *client.Client, ctx context.Context, r leadership.LeaseRequ
 }
 
 func (c *cli) servingCommand() *cobra.Command {
-	return c.leaseCommand(&cobra.Command{
+	var r leadership.SayServing
+	return leaseCommand(c, &cobra.Command{
 		Use:   "serving ELECTION [--candidate ID] --token N",
 		Short: "Say that a new leader has loaded what it needs",
 		Long: `Say that a new leader has loaded what it needs, where the policy of the election has "promotion":true: until then
 'regent check --write' refuses its token.`,
-	}, func(server *client.Client, ctx context.Context, r leadership.LeaseRequest) (leadership.Lease, error) {
-		return server.Do(ctx, leadership.SayServing{LeaseRequest: r})
-	})
+	}, &r, &r.LeaseRequest, do)
 }
 
 func (c *cli) yieldCommand() *cobra.Command {
-	return c.leaseCommand(&cobra.Command{
+	var r leadership.Yield
+	return leaseCommand(c, &cobra.Command{
 		Use:   "yield ELECTION [--candidate ID] --token N",
 		Short: "Stop leading in favour of a successor that is ready",
 		Long: `Say that the leader has stopped, so that its successor can lead. From then on the leader must not act. Only the successor
 that has said 'regent term ready' is granted the lease, in one step with the end of this term; if it does not come within 10s, or
 the end of the lease, the line goes on. While no successor is ready the exit code is 3: yield
 again later, or release the lease. The leader must not act in either case.`,
-	}, func(server *client.Client, ctx context.Context, r leadership.LeaseRequest) (leadership.Lease, error) {
-		return server.Do(ctx, leadership.Yield{LeaseRequest: r})
-	})
+	}, &r, &r.LeaseRequest, do)
 }
 
 func (c *cli) requestApprovalCommand() *cobra.Command {
@@ -107,10 +92,7 @@ operator to approve with --new-epoch, too.`,
 	cmd.Flags().Var(&value[string]{&r.Note, "", "TEXT", parseText}, "note", "what to approve, for operators: one line of at most 256 bytes")
 	cmd.Flags().BoolVar(&r.NewEpoch, "new-epoch", false, "ask to go on under the next fencing token")
 	c.require(cmd, "note", "")
-	return c.leaseCommand(cmd, func(server *client.Client, ctx context.Context, lease leadership.LeaseRequest) (leadership.Lease, error) {
-		r.LeaseRequest = lease
-		return server.Do(ctx, r)
-	})
+	return leaseCommand(c, cmd, &r, &r.LeaseRequest, do)
 }
 
 func (c *cli) delegateCommand() *cobra.Command {
@@ -130,10 +112,7 @@ them, by default 8 levels, 64 children and no budget. The same command again cha
 	cmd.Flags().Var(&value[int]{&r.Limits.Children, "", "N", parseLimit}, "children", "how many elections its leader may delegate (default: as many as the parent's)")
 	cmd.Flags().Var(&value[int64]{&r.Limits.Budget, "", "N", parseLimit64}, "budget", "what the child gets of the parent's budget, in units of your choice (default: nothing)")
 	c.require(cmd, "child", "")
-	return c.leaseCommand(cmd, func(server *client.Client, ctx context.Context, lease leadership.LeaseRequest) (leadership.Lease, error) {
-		r.LeaseRequest = lease
-		return server.Delegate(ctx, r)
-	})
+	return leaseCommand(c, cmd, &r, &r.LeaseRequest, (*client.Client).Delegate)
 }
 
 func parseLimit(text string) (int, error) {
@@ -141,18 +120,13 @@ func parseLimit(text string) (int, error) {
 	return int(min(n, 1<<31-1)), err
 }
 
-func parseLimit64(text string) (int64, error) {
-	return integers[int64](0, math.MaxInt64, "must be an integer, 0 or more")(text)
-}
+var parseLimit64 = integers[int64](0, math.MaxInt64, "must be an integer, 0 or more")
 
 func (c *cli) treeCommand() *cobra.Command {
 	return reading(c, "tree", "Draw an election with what was delegated below it", "", (*client.Client).Tree, c.printTree)
 }
 
 func (c *cli) printTree(t leadership.Tree) error {
-	if c.output == document {
-		return c.printDocument(wire.NewTree(t))
-	}
 	below := map[leadership.Election][]leadership.Lease{}
 	for _, l := range t.Leases[1:] {
 		below[l.Config.Delegation.Parent] = append(below[l.Config.Delegation.Parent], l)
@@ -163,18 +137,18 @@ func (c *cli) printTree(t leadership.Tree) error {
 		rows = append(rows, append([]string{before + string(l.Election)}, treeCells(l)...))
 		children := below[l.Election]
 		for i, child := range children {
+			corner, line := "├─ ", "│  "
 			if i == len(children)-1 {
-				draw(child, after+"└─ ", after+"   ")
-			} else {
-				draw(child, after+"├─ ", after+"│  ")
+				corner, line = "└─ ", "   "
 			}
+			draw(child, after+corner, after+line)
 		}
 	}
 	draw(t.Leases[0], "", "")
-	if err := c.printTable(rows); err != nil || t.Complete {
-		return err
+	if !t.Complete {
+		rows = append(rows, []string{fmt.Sprintf("There are more: the first %d elections are shown.", len(t.Leases))})
 	}
-	return c.printLines([]string{fmt.Sprintf("There are more: the first %d elections are shown.", len(t.Leases))})
+	return c.show(wire.NewTree(t), rows)
 }
 
 func treeCells(l leadership.Lease) []string {

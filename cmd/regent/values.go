@@ -93,6 +93,8 @@ var (
 	parseElection  = names(leadership.Election.Validate)
 	parseCandidate = names(leadership.CandidateID.Validate)
 	parsePattern   = names(leadership.CandidateID.ValidatePattern)
+	parseCount     = integers(1, math.MaxInt, "must be an integer, 1 or more")
+	parseToken     = integers(1, leadership.MaxToken, fmt.Sprintf("a fencing token is an integer from 1 to %d", leadership.MaxToken))
 )
 
 // integers parses an integer between the bounds. Of anything else the error says what it must be.
@@ -104,10 +106,6 @@ func integers[T ~int | ~int64](least, most T, must string) func(string) (T, erro
 		}
 		return T(n), nil
 	}
-}
-
-func parseToken(text string) (leadership.Token, error) {
-	return integers(1, leadership.MaxToken, fmt.Sprintf("a fencing token is an integer from 1 to %d", leadership.MaxToken))(text)
 }
 
 func parseVia(text string) (v leadership.Via, err error) {
@@ -134,7 +132,18 @@ func within(b leadership.Bounds) func(string) (time.Duration, error) { return be
 
 // between parses a duration with those bounds.
 func between(least, most time.Duration) func(string) (time.Duration, error) {
-	return func(text string) (time.Duration, error) { return parseDuration(text, least, most) }
+	return func(text string) (time.Duration, error) {
+		d, err := time.ParseDuration(text)
+		switch {
+		case err != nil:
+			return 0, errors.New("a duration is a number and a unit, such as 30s or 5m")
+		case d < least || d > most:
+			return 0, fmt.Errorf("must be from %v to %v", least, most)
+		case d%time.Millisecond != 0:
+			return 0, errors.New("must be in whole milliseconds")
+		}
+		return d, nil
+	}
 }
 
 // parseMaxLease returns 0 for "none".
@@ -172,19 +181,6 @@ func parsePolicy(text string) (leadership.Config, error) {
 	return body.Leadership()
 }
 
-func parseDuration(text string, least, most time.Duration) (time.Duration, error) {
-	d, err := time.ParseDuration(text)
-	switch {
-	case err != nil:
-		return 0, errors.New("a duration is a number and a unit, such as 30s or 5m")
-	case d < least || d > most:
-		return 0, fmt.Errorf("must be from %v to %v", least, most)
-	case d%time.Millisecond != 0:
-		return 0, errors.New("must be in whole milliseconds")
-	}
-	return d, nil
-}
-
 // parseMetadata validates metadata as the server does, and returns the text unchanged.
 func parseMetadata(text string) ([]byte, error) {
 	_, err := leadership.ParseMetadata([]byte(text))
@@ -201,8 +197,4 @@ func durations(least, most time.Duration, must string) func(string) (time.Durati
 		}
 		return d, nil
 	}
-}
-
-func parseCount(text string) (int, error) {
-	return integers(1, math.MaxInt, "must be an integer, 1 or more")(text)
 }

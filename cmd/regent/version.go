@@ -3,8 +3,6 @@ package main
 import (
 	"cmp"
 	_ "embed"
-	"encoding/json"
-	"fmt"
 	"io"
 	"runtime"
 	"runtime/debug"
@@ -27,8 +25,7 @@ func currentBuild() build {
 	b := build{Version: version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
-		b.Version = cmp.Or(b.Version, "unknown")
-		return b
+		info = &debug.BuildInfo{}
 	}
 	b.Version = cmp.Or(b.Version, info.Main.Version, "unknown")
 	for _, s := range info.Settings {
@@ -51,11 +48,7 @@ func (c *cli) versionCommand() *cobra.Command {
 		Args:  noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			b := currentBuild()
-			if c.output == document {
-				return json.NewEncoder(c.out).Encode(b)
-			}
-			_, err := fmt.Fprintln(c.out, b)
-			return err
+			return c.show(b, [][]string{{b.String()}})
 		},
 	}
 	c.addOutput(cmd)

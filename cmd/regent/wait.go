@@ -20,7 +20,7 @@ func parseWait(text string) (time.Duration, error) {
 	if text == "forever" {
 		return forever, nil
 	}
-	d, err := parseDuration(text, 0, 24*time.Hour)
+	d, err := between(0, 24*time.Hour)(text)
 	if err != nil {
 		return 0, fmt.Errorf("%w, or forever", err)
 	}

@@ -160,9 +160,6 @@ func newNewsDocument(n client.News) newsDocument {
 }
 
 func (c *cli) newsPrinter(r client.WatchRequest) func(client.News) error {
-	if c.output == document {
-		return func(n client.News) error { return c.printDocument(newNewsDocument(n)) }
-	}
 	from := min(1, len(r.Election)) // of one election, the name is known
 	table := columns{
 		[]string{"ELECTION", "REVISION", "AT", "TYPE", "LEADER", "BEFORE", "TOKEN"}[from:],
@@ -170,8 +167,7 @@ func (c *cli) newsPrinter(r client.WatchRequest) func(client.News) error {
 	}
 	return func(n client.News) error {
 		row := newsRow(n)
-		_, err := fmt.Fprint(c.out, table.line(row[min(from, len(row)):]))
-		return err
+		return c.showRow(newNewsDocument(n), &table, row[min(from, len(row)):]...)
 	}
 }
 
@@ -194,14 +190,23 @@ type columns struct {
 	widths []int
 }
 
-// line formats a row; nil is none.
+// showRow prints a document or, for people, a row of the table; no cells are no row.
+func (c *cli) showRow(v any, t *columns, cells ...string) error {
+	if c.output == document {
+		return c.printDocument(v)
+	}
+	_, err := fmt.Fprint(c.out, t.line(cells))
+	return err
+}
+
+// line formats a row; no cells are none.
 func (c *columns) line(cells []string) string {
 	var b strings.Builder
 	if header := c.header; header != nil {
 		c.header = nil
 		b.WriteString(c.line(header))
 	}
-	if cells == nil {
+	if len(cells) == 0 {
 		return b.String()
 	}
 	for i, cell := range cells {

@@ -35,18 +35,16 @@ func (t *term) learn(token leadership.Token, doubtful, ended bool) {
 
 // refuse returns why w will never lead again, or nil if that is not known.
 func (t *term) refuse(w fence.Mark) error {
+	var detail string
 	switch {
 	case w.Token < t.token:
-		return t.stale(w, "token %d of election %q is stale: %d was granted; stop acting as leader", w.Token, w.Election, t.token)
+		detail = fmt.Sprintf("token %d of election %q is stale: %d was granted; stop acting as leader", w.Token, w.Election, t.token)
 	case w.Token == t.token && t.ended:
-		return t.stale(w, "the lease of fencing token %d of election %q has ended; stop acting as leader", w.Token, w.Election)
+		detail = fmt.Sprintf("the lease of fencing token %d of election %q has ended; stop acting as leader", w.Token, w.Election)
+	default:
+		return nil
 	}
-	return nil
-}
-
-func (t *term) stale(w fence.Mark, format string, args ...any) error {
-	newest := &leadership.Lease{Election: w.Election, Token: t.token}
-	return &leadership.Error{Code: leadership.TokenStale, Lease: newest, Detail: fmt.Sprintf(format, args...)}
+	return &leadership.Error{Code: leadership.TokenStale, Lease: &leadership.Lease{Election: w.Election, Token: t.token}, Detail: detail}
 }
 
 // ask is a call to Regent in progress, shared by all that wait for it.
@@ -71,14 +69,14 @@ func (c *Checks) join(ctx context.Context, w fence.Mark) (a *ask, own bool, err 
 	if err := t.refuse(w); err != nil {
 		return nil, false, err
 	}
-	asked := c.now()
+	asked := c.config.Now()
 	if w.Token == t.token && asked < t.until {
 		return nil, false, nil
 	}
 	if a, ok := t.asks[w.Token]; ok {
 		return a, false, nil
 	}
-	if c.asking >= c.most {
+	if c.asking >= c.config.Asks {
 		return nil, false, unknown("%d calls to Regent are in progress, which is the limit", c.asking)
 	}
 	a = &ask{mark: w, asked: asked, done: make(chan struct{})}
@@ -90,9 +88,9 @@ func (c *Checks) join(ctx context.Context, w fence.Mark) (a *ask, own bool, err 
 
 // carryOut calls Regent and wakes all that wait.
 func (c *Checks) carryOut(ctx context.Context, a *ask) {
-	ctx, cancel := context.WithTimeout(ctx, c.maxAge)
+	ctx, cancel := context.WithTimeout(ctx, c.config.MaxAge)
 	defer cancel()
-	l, err := c.regent.CheckToken(ctx, leadership.TokenCheck{Election: a.mark.Election, Token: a.mark.Token, Write: c.write})
+	l, err := c.config.Regent.CheckToken(ctx, leadership.TokenCheck{Election: a.mark.Election, Token: a.mark.Token, Write: c.config.Write})
 	seen, err := interpret(a.mark, l, err)
 	c.record(a, seen, err)
 	close(a.done)
@@ -135,7 +133,7 @@ func (c *Checks) record(a *ask, seen leadership.Lease, err error) {
 	a.err = err
 	t.learn(seen.Token, seen.State != leadership.Held, false)
 	if err == nil {
-		a.until = a.asked + min(c.maxAge, withDrift(seen.ExpiresIn))
+		a.until = a.asked + min(c.config.MaxAge, seen.ExpiresIn-seen.ExpiresIn/1000) // on a clock that may be slow by a thousandth
 		if t.refuse(a.mark) == nil {
 			t.until = a.until
 		}
@@ -143,15 +141,12 @@ func (c *Checks) record(a *ask, seen leadership.Lease, err error) {
 	c.evict(a.mark.Election, t)
 }
 
-// withDrift returns the rest of a lease on a clock that may be slow by a thousandth.
-func withDrift(left time.Duration) time.Duration { return left - left/1000 }
-
 // evict forgets an election without an answer, or any other one if there are too many.
 func (c *Checks) evict(e leadership.Election, t *term) {
 	if t.token == 0 && len(t.asks) == 0 {
 		delete(c.terms, e)
 	}
-	if len(c.terms) <= c.elections {
+	if len(c.terms) <= c.config.Elections {
 		return
 	}
 	for other, t := range c.terms {
@@ -175,7 +170,7 @@ func (c *Checks) verdict(a *ask) (err error, final bool) {
 	if a.err != nil {
 		return a.err, !errors.Is(a.err, leadership.TokenStale)
 	}
-	if c.now() >= a.until {
+	if c.config.Now() >= a.until {
 		return unknown("Regent's answer about token %d of election %q came too late", a.mark.Token, a.mark.Election), true
 	}
 	return nil, true

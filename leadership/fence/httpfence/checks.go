@@ -82,14 +82,8 @@ func (c ChecksConfig) validate() error {
 //
 // All methods may be called concurrently.
 type Checks struct {
-	regent    Regent
-	maxAge    time.Duration
-	write     bool
-	elections int
-	most      int
-	now       func() time.Duration
-
-	asks sync.WaitGroup
+	config ChecksConfig // with its defaults
+	asks   sync.WaitGroup
 
 	mu     sync.Mutex // guards the fields below
 	terms  map[leadership.Election]*term
@@ -101,19 +95,13 @@ func NewChecks(config ChecksConfig) (*Checks, error) {
 	if err := config.validate(); err != nil {
 		return nil, err
 	}
-	c := &Checks{
-		regent:    config.Regent,
-		maxAge:    cmp.Or(config.MaxAge, DefaultMaxAge),
-		write:     config.Write,
-		elections: cmp.Or(config.Elections, DefaultElections),
-		most:      cmp.Or(config.Asks, DefaultAsks),
-		now:       config.Now,
-		terms:     map[leadership.Election]*term{},
+	config.MaxAge = cmp.Or(config.MaxAge, DefaultMaxAge)
+	config.Elections = cmp.Or(config.Elections, DefaultElections)
+	config.Asks = cmp.Or(config.Asks, DefaultAsks)
+	if config.Now == nil {
+		config.Now = boottime.Now
 	}
-	if c.now == nil {
-		c.now = boottime.Now
-	}
-	return c, nil
+	return &Checks{config: config, terms: map[leadership.Election]*term{}}, nil
 }
 
 // Wait blocks until the calls to Regent have ended that outlive their callers, for MaxAge at most.

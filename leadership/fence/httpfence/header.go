@@ -53,12 +53,6 @@ func single(h http.Header, name, what string) (string, error) {
 	}
 }
 
-// set is the reverse of Parse.
-func set(h http.Header, m fence.Mark) {
-	h.Set(ElectionHeader, string(m.Election))
-	h.Set(TokenHeader, strconv.FormatInt(int64(m.Token), 10))
-}
-
 func invalid(field, format string, args ...any) error {
 	return &leadership.Error{Code: leadership.InvalidArgument, Field: field, Detail: fmt.Sprintf(format, args...)}
 }

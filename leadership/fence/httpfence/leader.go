@@ -50,6 +50,7 @@ func SetHeaders(h http.Header, l Leader) error {
 		return &leadership.Error{Code: leadership.LeaseLost, Detail: fmt.Sprintf(
 			"the lease of election %q with fencing token %d is over, so nothing was sent; stop acting as leader", m.Election, m.Token)}
 	}
-	set(h, m)
+	h.Set(ElectionHeader, string(m.Election))
+	h.Set(TokenHeader, fmt.Sprint(m.Token))
 	return nil
 }

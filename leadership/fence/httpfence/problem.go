@@ -2,6 +2,7 @@ package httpfence
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"io"
 	"net/http"
@@ -43,20 +44,10 @@ func newProblem(err error) problem {
 		p.Election, p.FencingToken = e.Lease.Election, e.Lease.Token
 	}
 	if e, ok := errors.AsType[*leadership.Error](err); ok && e.Field != "" {
-		p.Errors = []wire.FieldError{{Parameter: parameter(e.Field), Detail: p.Detail}}
+		headers := map[string]string{"election": ElectionHeader, "fencingToken": TokenHeader}
+		p.Errors = []wire.FieldError{{Parameter: cmp.Or(headers[e.Field], e.Field), Detail: p.Detail}}
 	}
 	return p
-}
-
-// parameter returns the header of a field.
-func parameter(field string) string {
-	switch field {
-	case "election":
-		return ElectionHeader
-	case "fencingToken":
-		return TokenHeader
-	}
-	return field
 }
 
 // maxProblem limits how much of a reply Refusal reads.
@@ -74,7 +65,10 @@ func Refusal(reply *http.Response) error {
 		return nil
 	}
 	body, err := io.ReadAll(io.LimitReader(reply.Body, maxProblem))
-	reply.Body = rest(body, reply.Body)
+	reply.Body = struct { // the same body, from its beginning
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(body), reply.Body), reply.Body}
 	p, ok := wire.ReadProblem(reply.Header, body)
 	if err != nil || !ok || p.Type != wire.NewProblem(p.Code).Type {
 		return nil
@@ -84,14 +78,4 @@ func Refusal(reply *http.Response) error {
 		e.Lease = &leadership.Lease{Election: p.Election, Token: p.FencingToken}
 	}
 	return e
-}
-
-// reread is a body that starts again from its beginning.
-type reread struct {
-	io.Reader
-	io.Closer
-}
-
-func rest(begun []byte, body io.ReadCloser) io.ReadCloser {
-	return reread{io.MultiReader(bytes.NewReader(begun), body), body}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -145,26 +146,15 @@ func untrusted(table, resource string, why error) error {
 			"with a fencing token no lower than any that has written", resource, table, why)}
 }
 
-func (t Table) quoted() (string, error) {
-	const longest = 128
-	name := cmp.Or(t.Name, "Fences")
-	parts := strings.Split(name, ".")
-	for _, part := range parts {
-		if len(parts) > 2 || len(part) > longest || !identifier(part) {
-			return "", invalid("table", fmt.Sprintf("a table's name must have at most %d of A-Z, a-z, 0-9 and '_' and begin with a letter, unlike %q", longest, name))
-		}
-	}
-	return "`" + strings.Join(parts, "`.`") + "`", nil
-}
+// identifier matches the names of tables, optionally after a schema.
+var identifier = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9_]{0,127}\.)?[A-Za-z][A-Za-z0-9_]{0,127}$`)
 
-func identifier(s string) bool {
-	for i, r := range s {
-		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
-		if !letter && (i == 0 || r != '_' && (r < '0' || r > '9')) {
-			return false
-		}
+func (t Table) quoted() (string, error) {
+	name := cmp.Or(t.Name, "Fences")
+	if !identifier.MatchString(name) {
+		return "", invalid("table", fmt.Sprintf("a table's name must have at most 128 of A-Z, a-z, 0-9 and '_' and begin with a letter, unlike %q", name))
 	}
-	return s != ""
+	return "`" + strings.ReplaceAll(name, ".", "`.`") + "`", nil
 }
 
 func invalid(field, detail string) error {

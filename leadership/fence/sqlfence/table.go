@@ -88,12 +88,7 @@ func (t *Table) Check(ctx context.Context, tx *sql.Tx, resource string, w fence.
 	if rows == 1 {
 		return nil
 	}
-	return t.refusal(ctx, tx, resource, w)
-}
-
-// refusal returns why the mark was not raised. Its row is locked even if the upsert left it
-// unchanged, so this read sees what the upsert saw.
-func (t *Table) refusal(ctx context.Context, tx *sql.Tx, resource string, w fence.Mark) error {
+	// Its row is locked even if the upsert left it unchanged, so this sees what the upsert saw.
 	var m fence.Mark
 	if err := tx.QueryRowContext(ctx, t.read, resource).Scan(&m.Election, &m.Token); err != nil {
 		return fmt.Errorf("sqlfence: read the mark of %q: %w", resource, err)

@@ -116,26 +116,14 @@ func (b *Bucket) Delete(ctx context.Context, object string, w fence.Mark) error 
 // missing object is no error: it has generation 0. Errors: InvalidArgument if the object's name is
 // invalid or the content is too large; RecordCorrupt; StoreUnavailable; *googleapi.Error.
 func (b *Bucket) Read(ctx context.Context, object string) (Object, error) {
-	o, err := b.read(ctx, object)
+	o, err := Object{}, validateName(object)
+	if err == nil {
+		o, err = retry(ctx, b.c.Attempts, func() (Object, error) { return b.readOnce(ctx, object) })
+	}
 	if err != nil {
 		return Object{}, fmt.Errorf("storagefence: read %q: %w", object, coded(err, leadership.StoreUnavailable))
 	}
 	return o, nil
-}
-
-func (b *Bucket) read(ctx context.Context, object string) (Object, error) {
-	if err := validateName(object); err != nil {
-		return Object{}, err
-	}
-	for p := (backoff{attempts: b.c.Attempts}); ; {
-		o, err := b.readOnce(ctx, object)
-		if err == nil {
-			return o, nil
-		}
-		if err := p.pause(ctx, err); err != nil {
-			return Object{}, err
-		}
-	}
 }
 
 // readOnce reads the object once, its content and its mark of one generation.

@@ -75,6 +75,19 @@ const (
 	contended = 20
 )
 
+// retry calls until there is no error, or one that another attempt does not change.
+func retry[T any](ctx context.Context, attempts int, call func() (T, error)) (T, error) {
+	for p := (backoff{attempts: attempts}); ; {
+		result, err := call()
+		if err == nil {
+			return result, nil
+		}
+		if err := p.pause(ctx, err); err != nil {
+			return result, err
+		}
+	}
+}
+
 type backoff struct {
 	attempts int // attempts left
 	failures int

@@ -25,7 +25,10 @@ type write struct {
 // run makes the write, and returns the new generation.
 func (b *Bucket) run(ctx context.Context, w *write) (Generation, error) {
 	w.id = rand.Text()
-	g, err := b.attempts(ctx, w)
+	g, err := Generation(0), b.validate(w)
+	if err == nil {
+		g, err = retry(ctx, b.c.Attempts, func() (Generation, error) { return b.attempt(ctx, w) })
+	}
 	switch {
 	case err == nil:
 		return g, nil
@@ -35,21 +38,6 @@ func (b *Bucket) run(ctx context.Context, w *write) (Generation, error) {
 		err = coded(err, leadership.StoreUnavailable)
 	}
 	return 0, fmt.Errorf("storagefence: %s %q: %w", w.verb, w.object, err)
-}
-
-func (b *Bucket) attempts(ctx context.Context, w *write) (Generation, error) {
-	if err := b.validate(w); err != nil {
-		return 0, err
-	}
-	for p := (backoff{attempts: b.c.Attempts}); ; {
-		g, err := b.attempt(ctx, w)
-		if err == nil {
-			return g, nil
-		}
-		if err := p.pause(ctx, err); err != nil {
-			return 0, err
-		}
-	}
 }
 
 func (b *Bucket) attempt(ctx context.Context, w *write) (Generation, error) {

@@ -58,27 +58,24 @@ func members(c *leadership.Config) map[string]json.RawMessage {
 	if err != nil {
 		panic(err) // a configuration can always be written
 	}
-	document := map[string]any{}
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber()
-	if err := d.Decode(&document); err != nil {
-		panic(err)
-	}
-	flatten("", document, flat)
+	flatten("", text, flat)
 	return flat
 }
 
-func flatten(prefix string, object map[string]any, into map[string]json.RawMessage) {
-	for name, value := range object {
-		name = prefix + name
-		switch v := value.(type) {
-		case map[string]any:
-			flatten(name+".", v, into)
-			continue
-		case string:
-			value = short(v)
+func flatten(prefix string, object json.RawMessage, into map[string]json.RawMessage) {
+	var members map[string]json.RawMessage
+	_ = json.Unmarshal(object, &members) // it was written here
+	for name, value := range members {
+		switch name = prefix + name; value[0] {
+		case '{':
+			flatten(name+".", value, into)
+		case '"':
+			var text string
+			_ = json.Unmarshal(value, &text)
+			into[name], _ = json.Marshal(short(text))
+		default:
+			into[name] = value
 		}
-		into[name], _ = json.Marshal(value)
 	}
 }
 

@@ -2,6 +2,7 @@ package apply
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"strconv"
 	"strings"
@@ -55,21 +56,14 @@ func target(n *yaml.Node) *yaml.Node {
 
 // kind says what a node is, for people.
 func kind(n *yaml.Node) string {
-	switch {
-	case n.Kind == yaml.MappingNode:
+	switch n.Kind {
+	case yaml.MappingNode:
 		return "a mapping"
-	case n.Kind == yaml.SequenceNode:
+	case yaml.SequenceNode:
 		return "a list"
-	case n.ShortTag() == "!!null":
-		return "nothing"
-	case n.ShortTag() == "!!str":
-		return "a text"
-	case n.ShortTag() == "!!bool":
-		return "true or false"
-	case n.ShortTag() == "!!int", n.ShortTag() == "!!float":
-		return "a number"
 	}
-	return n.ShortTag()
+	scalars := map[string]string{"!!null": "nothing", "!!str": "a text", "!!bool": "true or false", "!!int": "a number", "!!float": "a number"}
+	return cmp.Or(scalars[n.ShortTag()], n.ShortTag())
 }
 
 // places are the nodes of a JSON text by JSON pointer.

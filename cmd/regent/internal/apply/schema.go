@@ -31,8 +31,8 @@ func Schema(spec []byte) ([]byte, error) {
 		"type":    "object",
 		"properties": map[string]any{
 			"$schema":   map[string]any{"type": "string"},
-			"defaults":  described(ref(configuration), "What the elections of this document have in common. A member of an election replaces the one here as a whole."),
-			"elections": described(map[string]any{"type": "object", "propertyNames": ref(election), "additionalProperties": ref(configuration)}, "Elections by name. A member that is left out has its default."),
+			"defaults":  map[string]any{"$ref": inSpec + configuration, "description": "What the elections of this document have in common. A member of an election replaces the one here as a whole."},
+			"elections": map[string]any{"type": "object", "propertyNames": ref(election), "additionalProperties": ref(configuration), "description": "Elections by name. A member that is left out has its default."},
 		},
 		"required":             []string{"elections"},
 		"additionalProperties": false,
@@ -43,11 +43,6 @@ func Schema(spec []byte) ([]byte, error) {
 		return nil, fmt.Errorf("the contract of the API has no schema %s", c.missing)
 	}
 	return json.MarshalIndent(schema, "", "  ")
-}
-
-func described(schema map[string]any, text string) map[string]any {
-	schema["description"] = text
-	return schema
 }
 
 // collector takes over the schemas that others refer to.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"regent/leadership"
@@ -125,10 +126,5 @@ func read(ctx context.Context, server Server, e leadership.Election) (l leadersh
 }
 
 func under(prefixes []string, e leadership.Election) bool {
-	for _, p := range prefixes {
-		if strings.HasPrefix(string(e), p) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(string(e), p) })
 }

@@ -115,24 +115,17 @@ func reason(body []byte) string {
 // failed is the finding of a check whose call failed. permission is the right that the call needs,
 // and role one that has it.
 func failed(check string, err error, permission, role string) Finding {
-	var said refusal
-	is := errors.As(err, &said)
-	switch {
-	case is && said.status == http.StatusForbidden:
+	said, _ := errors.AsType[refusal](err)
+	switch said.status {
+	case http.StatusForbidden:
 		return unchecked(check, "the right %s is missing; give this principal %s, or run this as one that has it: %v", permission, role, err)
-	case is && said.status == http.StatusUnauthorized:
+	case http.StatusUnauthorized:
 		return unchecked(check, "the credentials are not accepted; run gcloud auth application-default login, or use a service account: %v", err)
-	case is && said.status == http.StatusNotFound:
+	case http.StatusNotFound:
 		return notOK(check, "it does not exist; correct its name, or create it: %v", err)
 	}
 	return unchecked(check, "there was no clear answer; try again: %v", err)
 }
 
 // escape escapes each part of a resource's name, which keeps its slashes.
-func escape(name string) string {
-	parts := strings.Split(name, "/")
-	for i, part := range parts {
-		parts[i] = url.PathEscape(part)
-	}
-	return strings.Join(parts, "/")
-}
+func escape(name string) string { return (&url.URL{Path: name}).EscapedPath() }

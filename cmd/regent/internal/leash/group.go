@@ -4,6 +4,7 @@ package leash
 
 import (
 	"log/slog"
+	"os/exec"
 	"syscall"
 	"time"
 )
@@ -16,6 +17,13 @@ const (
 // slowDeath is after how long a process that does not die is logged: it is in an uninterruptible
 // sleep, or belongs to another user.
 const slowDeath = time.Second
+
+// OwnGroup gives a command that was not started yet a process group, which is killed with it when
+// its context ends.
+func OwnGroup(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+}
 
 // end kills the group and the processes that left it, and returns once all have ended.
 // One SIGKILL reaches the whole group, because a fork fails while it is pending. Processes that

@@ -3,7 +3,6 @@
 package leash
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"os"
@@ -43,8 +42,10 @@ func startGuard(g *group, deadline, limit time.Duration) (*guard, error) {
 	return nil, err
 }
 
-// newGuard starts the process. Its first order is in the pipe before it starts, so that it watches
-// from its first moment.
+// newGuard starts the process in a session of its own, out of reach of signals to the caller's
+// group or terminal, with an empty environment, and in the root directory, so that it keeps no
+// directory busy. Its first order is in the pipe before it starts, so that it watches from its
+// first moment.
 func newGuard(g *group, deadline time.Duration) (*guard, error) {
 	in, orders, err := os.Pipe()
 	if err != nil {
@@ -58,24 +59,17 @@ func newGuard(g *group, deadline time.Duration) (*guard, error) {
 	defer out.Close()
 	w := &guard{orders: orders, answer: make(chan struct{}, 1), gone: make(chan struct{})}
 	w.tell(g.id, deadline)
-	if w.proc, err = startGuardProcess(g.mark, in, out); err != nil {
+	program, err := self()
+	if err == nil {
+		w.proc, err = os.StartProcess(program, []string{os.Args[0], roleGuard, g.mark}, &os.ProcAttr{
+			Dir: "/", Env: []string{}, Files: []*os.File{in, out, os.Stderr}, Sys: &syscall.SysProcAttr{Setsid: true},
+		})
+	}
+	if err != nil {
 		return nil, errors.Join(err, orders.Close(), answers.Close())
 	}
 	go w.listen(answers)
 	return w, nil
-}
-
-// startGuardProcess starts the process in a session of its own, out of reach of signals to the
-// caller's group or terminal, with an empty environment, and in the root directory, so that it
-// keeps no directory busy.
-func startGuardProcess(mark string, in, out *os.File) (*os.Process, error) {
-	program, err := self()
-	if err != nil {
-		return nil, err
-	}
-	return os.StartProcess(program, []string{os.Args[0], roleGuard, mark}, &os.ProcAttr{
-		Dir: "/", Env: []string{}, Files: []*os.File{in, out, os.Stderr}, Sys: &syscall.SysProcAttr{Setsid: true},
-	})
 }
 
 // listen counts the answers until the process has ended.
@@ -102,10 +96,9 @@ func (w *guard) idle() bool { return w.answered.Load() == w.told }
 // tell sends an order. It does not block as long as only an idle guard gets one. An error is
 // ignored: the guard is about to be found gone.
 func (w *guard) tell(group int, deadline time.Duration) {
-	var b bytes.Buffer
-	binary.Write(&b, binary.NativeEndian, order{int64(os.Getpid()), int64(group), int64(deadline)})
+	b, _ := binary.Append(nil, binary.NativeEndian, order{int64(os.Getpid()), int64(group), int64(deadline)})
 	w.told++
-	w.orders.Write(b.Bytes())
+	w.orders.Write(b)
 }
 
 // kill kills the guard process, so that it acts no more, and waits for its end.

@@ -3,6 +3,7 @@ package leash
 import (
 	"errors"
 	"os"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -42,7 +43,7 @@ type alarm struct {
 	fired chan struct{}
 	timer *os.File
 	fd    int
-	ended chan struct{}
+	reads sync.WaitGroup
 }
 
 func newAlarm() (*alarm, error) {
@@ -50,13 +51,12 @@ func newAlarm() (*alarm, error) {
 	if err != nil {
 		return nil, os.NewSyscallError("timerfd_create", err)
 	}
-	a := &alarm{fired: make(chan struct{}, 1), timer: os.NewFile(uintptr(fd), "timer"), fd: fd, ended: make(chan struct{})}
-	go a.listen()
+	a := &alarm{fired: make(chan struct{}, 1), timer: os.NewFile(uintptr(fd), "timer"), fd: fd}
+	a.reads.Go(a.listen)
 	return a, nil
 }
 
 func (a *alarm) listen() {
-	defer close(a.ended)
 	count := make([]byte, 8)
 	for {
 		if _, err := a.timer.Read(count); err != nil {
@@ -74,5 +74,5 @@ func (a *alarm) set(at time.Duration) { setTimer(a.fd, at) }
 
 func (a *alarm) close() {
 	a.timer.Close()
-	<-a.ended
+	a.reads.Wait()
 }

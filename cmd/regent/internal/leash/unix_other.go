@@ -4,12 +4,48 @@ package leash
 
 import (
 	"errors"
+	"os"
+	"sync/atomic"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"regent/leadership/boottime"
 )
+
+func childAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+
+func dieWithParent() error { return nil }
+
+// refusePrivileges returns an error for a program that would run as another user. What that program
+// starts cannot be checked on this system.
+func refusePrivileges(path string) error {
+	file, err := os.Stat(path)
+	if err == nil && file.Mode()&(os.ModeSetuid|os.ModeSetgid) != 0 {
+		return errors.New("it is a set-uid or set-gid program, which runs as another user and could not be stopped at the deadline")
+	}
+	return nil // Exec says what is wrong with a file that cannot be read
+}
+
+// awaitExit returns when the process has exited. Its PID may be reused at once; the new process
+// would have to lead a group to be mistaken for it.
+func awaitExit(p *os.Process, _ bool, _ *atomic.Bool) { p.Wait() }
+
+// group is the process group that a command was started in.
+type group struct {
+	id   int
+	mark string
+}
+
+func openGroup(id, _ int, mark string) *group { return &group{id, mark} }
+
+func (g *group) close() {}
+
+func (g *group) signal(sig syscall.Signal) { syscall.Kill(-g.id, sig) }
+
+// sweep reports whether any process of the group still runs.
+func (g *group) sweep() (left bool) { return syscall.Kill(-g.id, 0) == nil }
 
 // maxTimer is how long a timer runs at most on systems whose timers do not count suspended time.
 const maxTimer = 100 * time.Millisecond

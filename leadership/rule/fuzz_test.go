@@ -130,9 +130,11 @@ func (m *machine) decide(what, who byte) (rule.Change, error) {
 	case 0:
 		return rule.Acquire(m.snap, acquisition(id, key, who))
 	case 1:
-		return rule.Renew(m.snap, lease)
+		ch, err := rule.Renew(m.snap, lease)
+		return m.owned(lease, ch), err
 	case 2:
-		return rule.Apply(m.snap, leadership.Release{LeaseRequest: lease.Request()})
+		ch, err := rule.Apply(m.snap, leadership.Release{LeaseRequest: lease.Request()})
+		return m.owned(lease, ch), err
 	case 3:
 		if who >= 64 {
 			return unlocked(m.snap)
@@ -150,6 +152,14 @@ func (m *machine) decide(what, who byte) (rule.Change, error) {
 	return rule.Apply(m.snap, leadership.Configure{Config: leadership.Config{
 		LockDelay: time.Duration(who%3) * 20 * time.Second, RetireAfter: time.Duration(who/3%3) * time.Hour, Ballot: balloting(who / 9),
 	}})
+}
+
+// owned holds a change of a lease that lasts to this: its caller has its key and its token.
+func (m *machine) owned(c rule.Renewal, ch rule.Change) rule.Change {
+	if r := m.snap.Record; m.snap.Live() && !ch.Empty() && (c.CandidateID != r.LeaderID || c.KeyHash != r.KeyHash || c.Token != r.Token) {
+		m.Fatalf("%+v changes the lease of %+v", c, r)
+	}
+	return ch
 }
 
 // acquisition is the call of a candidate that says something of itself, and seldom is a witness.

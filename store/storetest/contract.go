@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -26,7 +27,7 @@ type handles struct {
 // random walks.
 func RunStore(t *testing.T, h Harness) {
 	runUpgrade(t, h)
-	for _, cases := range [][]contractCase{updateCases, renewCases, readCases, dueCases, sinceCases, outboxCases, pruningCases, failureCases, changeCases, termCases, ballotCases, seatCases, damageCases(), walkCases()} {
+	for _, cases := range [][]contractCase{updateCases, renewCases, readCases, dueCases, sinceCases, outboxCases, pruningCases, failureCases, changeCases, termCases, damageCases(), walkCases()} {
 		for _, c := range cases {
 			t.Run(c.rule, func(t *testing.T) {
 				t.Parallel()
@@ -95,7 +96,7 @@ func (h *handles) events(s service.Store, e leadership.Election) []leadership.Ev
 }
 
 // eventually repeats a call while the store says that it may be repeated, as its callers do.
-func (h *handles) eventually(call func() error) error {
+func eventually(call func() error) error {
 	var err error
 	for range 50 {
 		if err = call(); !again(err) {
@@ -103,4 +104,8 @@ func (h *handles) eventually(call func() error) error {
 		}
 	}
 	return err
+}
+
+func told(e leadership.Event) string {
+	return fmt.Sprintf("%d %s leader=%s token=%d previous=%s", e.Revision, e.Type, e.LeaderID, e.Token, e.PreviousLeaderID)
 }

@@ -1,9 +1,9 @@
 // Package storetest is the one suite that every store has to pass.
 //
-// RunStore holds a Store to each sentence of its contract, and RunJournal its Journal, with a
-// Ledger on it; RunProtocol holds a Service on a store to the protocol, and RunProtocolOverHTTP the
-// same behind HTTP. A new backend is a Harness of a few lines. A failing case quotes the rule that
-// was broken.
+// RunStore holds a Store to each sentence of its contract, and RunJournal its Journal; RunProtocol
+// holds a Service on a store to what a store may break of the protocol, and RunProtocolOverHTTP the
+// same behind HTTP. What rules decide is tested in package rule. A new backend is a Harness of a
+// few lines. A failing case quotes the rule that was broken.
 package storetest
 
 import (

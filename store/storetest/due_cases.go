@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -27,7 +26,9 @@ var dueCases = []contractCase{
 		h.update(h.a, "deleted", apply(leadership.Delete{}))
 		h.update(h.a, "configured", put(time.Second))
 		h.backing.Advance(h, 90*time.Second)
-		h.renews("held-1", "bob")
+		if a := h.a.Renew(h.Context(), []rule.Renewal{renewalOf("held-1", "bob", 1)})[0]; a.Err != nil {
+			h.Fatal(a.Err)
+		}
 		for _, limit := range []int{1, 2, 3, 7, 100} {
 			if got := h.held(limit); !slices.Equal(got, want) {
 				h.Errorf("%d at a time: got %v, want %v", limit, got, want)
@@ -116,29 +117,25 @@ var dueCases = []contractCase{
 			h.Errorf("got %v, want none", got)
 		}
 	}},
-	{"a retired election tells so in its history, and goes on with its token", func(h *handles) {
-		h.retiring(jobs, 2*time.Hour)
-		h.backing.Advance(h, 3*time.Hour)
-		ctx := leadership.WithActor(h.Context(), "scheduler@example.com")
-		if n, err := service.New(h.a).RetireAll(ctx); n != 1 || err != nil {
-			h.Fatalf("retired %d, %v", n, err)
+	{"an election whose seats may not have heard of its last change is due, until a tick has told them", func(h *handles) {
+		due := func(want ...leadership.Election) {
+			h.Helper()
+			if got := h.retirable(h.get(h.a, jobs).Now, 10); !slices.Equal(got, want) {
+				h.Errorf("due are %v, want %v", got, want)
+			}
 		}
-		events := h.events(h.b, jobs)
-		last := events[len(events)-1]
-		if last.Type != leadership.EventDeleted || last.Actor != "scheduler@example.com" || !strings.Contains(last.Reason, "retired") || last.Detail != `{"retireAfterMs":7200000}` {
-			h.Errorf("got %+v", last)
+		seats := leadership.Configure{Election: jobs, Config: leadership.Config{Seats: 2, LeaseDuration: time.Hour}}
+		if _, err := service.New(h.a).Do(h.Context(), seats); err != nil {
+			h.Fatal(err)
 		}
-		_, err := h.b.Update(h.Context(), jobs, rule.Expect{}, acquire("bob", time.Minute))
-		if !errors.Is(err, leadership.ElectionDeleted) {
-			h.Errorf("acquire: got %v, want %s", err, leadership.ElectionDeleted)
+		due()
+		drain := leadership.Order{Kind: leadership.OrderPause, Mode: leadership.PauseDrain, For: time.Hour, Reason: "r", Actor: "op"}
+		h.update(h.a, jobs, apply(drain)) // its process dies before it tells anyone
+		due(jobs)
+		if n, err := service.New(h.b).RetireAll(h.Context()); n != 0 || err != nil {
+			h.Errorf("retired %d, %v", n, err)
 		}
-		h.update(h.b, jobs, apply(leadership.Configure{Config: leadership.Config{RetireAfter: 2 * time.Hour}}))
-		if n, err := service.New(h.a).RetireAll(ctx); n != 0 || err != nil {
-			h.Errorf("just brought back, %d were retired, %v", n, err)
-		}
-		if got := h.update(h.b, jobs, acquire("bob", time.Minute)).Record; got.Token != 2 {
-			h.Errorf("token %d, want 2", got.Token)
-		}
+		due()
 	}},
 }
 
@@ -185,12 +182,4 @@ func (h *handles) retiring(e leadership.Election, after time.Duration) {
 	h.Helper()
 	h.update(h.a, e, apply(leadership.Configure{Config: leadership.Config{RetireAfter: after}}))
 	h.vacant(e)
-}
-
-func (h *handles) renews(e leadership.Election, holder string) {
-	h.Helper()
-	_, err := service.New(h.a).Renew(h.Context(), leaseOf(e, holder, 1))
-	if err != nil {
-		h.Fatal(err)
-	}
 }

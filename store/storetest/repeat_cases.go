@@ -216,6 +216,14 @@ func leaves(sequence int64) func(leadership.LeaseRequest) step {
 	}
 }
 
+// entries are so many, the first of which has the given number.
+func entries(from, count int) (all []leadership.Entry) {
+	for i := range count {
+		all = append(all, leadership.Entry{Type: "put", Data: fmt.Appendf(nil, `{"n":%d}`, from+i)})
+	}
+	return all
+}
+
 func appended(after leadership.Index) func(leadership.LeaseRequest) step {
 	return func(l leadership.LeaseRequest) step {
 		return logged(instance.Ledger.AppendJournal, leadership.AppendRequest{LeaseRequest: l, After: after, Entries: entries(int(after)+1, 2)}, indexOf)

@@ -108,7 +108,7 @@ var sinceCases = []contractCase{
 // write makes so many changes that have an event, while other writers do the same.
 func (h *handles) write(e leadership.Election, times int) {
 	for range times {
-		err := h.eventually(func() error {
+		err := eventually(func() error {
 			_, err := h.a.Update(h.Context(), e, rule.Expect{}, func(s rule.Snapshot) (rule.Change, error) {
 				return put(s.Record.Policy.LockDelay + time.Millisecond)(s)
 			})

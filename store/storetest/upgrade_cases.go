@@ -148,25 +148,6 @@ func (f *fleet) olderRefusesWhatItHasRenewed() {
 	}
 }
 
-// opened leaves bids in the first election, and a leader with a challenger in the second.
-func (f *fleet) opened(balloted, challenged leadership.Election) {
-	f.Helper()
-	s := service.New(f.as(older))
-	for _, e := range []leadership.Election{balloted, challenged} {
-		for i, id := range []string{"ann", "bob"} {
-			ask := candidate(id, int64(i))
-			ask.Election = e
-			if _, err := s.Acquire(f.Context(), ask); err != nil && !errors.Is(err, leadership.LeaseHeld) {
-				f.Fatal(err)
-			}
-		}
-	}
-	r, held := f.get(f.as(older), balloted).Record, f.get(f.as(older), challenged).Record
-	if len(bidders(r)) != 2 || held.LeaderID != "ann" || held.Standing.Challenger != "bob" {
-		f.Fatalf("got %+v\nand %+v", r, held)
-	}
-}
-
 // reopened has an election with a leader and one without, in which as much stands as can.
 func (f *fleet) reopened() {
 	s := service.New(f.as(older))
@@ -197,11 +178,7 @@ func (f *fleet) reopened() {
 		must(s.Do(ctx, leadership.Judge{Election: e, Token: 1, Verdict: leadership.VerdictBad, Evidence: "e", Actor: "vera"}))
 	}
 	report("deposed", `{"progress":9,"tokensUsed":101}`)
-	for e, c := range map[leadership.Election]leadership.Config{"balloted": byPriority(time.Minute), "challenged": preempting()} {
-		must(s.Do(ctx, leadership.Configure{Election: e, Config: c}))
-	}
-	f.opened("balloted", "challenged")
-	for _, e := range []leadership.Election{jobs, "deposed", "balloted", "challenged"} {
+	for _, e := range []leadership.Election{jobs, "deposed"} {
 		want := f.get(f.as(older), e)
 		f.restart()
 		if diff := cmp.Diff(rounded(want.Record), rounded(f.get(f.as(older), e).Record)); diff != "" {
@@ -278,33 +255,8 @@ func (f *fleet) olderRefusesByName() {
 			_, err := service.Do(ctx, leadership.Release{LeaseRequest: leaseOf(jobs, "bob", 2)})
 			return err
 		},
-		"expire": func() error { _, err := service.Expire(ctx, jobs); return err },
-		"check": func() error {
-			_, err := service.CheckToken(ctx, leadership.TokenCheck{Election: jobs, Token: 2})
-			return err
-		},
-		"configure": func() error {
-			_, err := service.Do(ctx, leadership.Configure{Election: jobs})
-			return err
-		},
 		"acquire": func() error {
 			_, err := service.Acquire(ctx, leadership.AcquireRequest{Election: jobs, CandidateID: "bob", Key: keyOf("bob")})
-			return err
-		},
-		"delete": func() error {
-			_, err := service.Do(ctx, leadership.Delete{Election: jobs, Force: true})
-			return err
-		},
-		"ready": func() error {
-			_, err := service.Do(ctx, leadership.SayReady{LeaseRequest: leaseOf(jobs, "cid", 2)})
-			return err
-		},
-		"yield": func() error {
-			_, err := service.Do(ctx, leadership.Yield{LeaseRequest: leaseOf(jobs, "bob", 2)})
-			return err
-		},
-		"evict": func() error {
-			_, err := service.Do(ctx, leadership.Order{Kind: leadership.OrderEvict, Reason: "r", Actor: "ops"}.In(jobs))
 			return err
 		},
 	} {
@@ -317,16 +269,10 @@ func (f *fleet) olderRefusesByName() {
 	if a := s.Renew(ctx, []rule.Renewal{renewalOf(jobs, "bob", 2)})[0]; a.Err == nil {
 		f.Errorf("the older store has renewed: %+v", a.Snapshot())
 	}
-	if n, err := service.ExpireAll(ctx); n != 0 || err != nil {
-		f.Errorf("expire all: %d, %v", n, err)
-	}
 	listing, err := s.List(ctx, "", "", 10)
 	if err != nil || len(listing.Snapshots) != 1 || listing.Snapshots[0].Record.Election != "plain" ||
 		!slices.Equal(listing.TooNew, []leadership.Election{jobs}) || len(listing.Untrusted) != 0 {
 		f.Errorf("list: got %+v, %v", listing, err)
-	}
-	if census, err := service.CensusPage(ctx, "", false, ""); err != nil || len(census.Leases) != 1 {
-		f.Errorf("census: got %+v, %v", census, err)
 	}
 	if got := len(f.events(s, jobs)); got != events {
 		f.Errorf("the older program reads %d events, want %d", got, events)

@@ -78,7 +78,7 @@ func (w *randomWalk) step(i int) {
 	name, call := w.command()
 	want, wantErr := call(w.model)
 	var got leadership.Lease
-	err := w.eventually(func() (err error) {
+	err := eventually(func() (err error) {
 		got, err = call(w.store[w.rand.IntN(2)])
 		return err
 	})

@@ -34,9 +34,8 @@
 // Not in the model: the store's guard (its one clock is right), renewals of several elections,
 // leases of different durations, and changes of the configuration.
 //
-// A hand-over has a model of its own, Succession, with one clock, the record itself as the state,
-// and a horizon. Ballots, challenges and leases that stand on others are played at random in
-// package rule, on the same rules and with an observer of their own.
+// Hand-overs, ballots, challenges and leases that stand on others are played at random in package
+// rule, on the same rules and with an observer of their own.
 //
 // # Why the search ends
 //

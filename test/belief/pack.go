@@ -6,10 +6,13 @@ package belief
 type packed [1 + most]uint32
 
 func (m *Model) pack(s *state) (p packed) {
-	p[0] = s.packStore()
+	var b packer
+	s.store(&b)
+	p[0] = b.all
 	for i := range m.Clocks {
-		n := s.candidates[i].pack(s.leader == int8(i+1))
-		at := i + 1
+		b, leads := packer{}, s.leader == int8(i+1)
+		s.candidates[i].move(&b, &leads)
+		n, at := b.all, i+1
 		for ; at > 1 && m.Clocks[at-1] == m.Clocks[at-2] && p[at-1] > n; at-- {
 			p[at] = p[at-1]
 		}
@@ -19,9 +22,11 @@ func (m *Model) pack(s *state) (p packed) {
 }
 
 func (p packed) unpack() (s state) {
-	s.unpackStore(p[0])
+	s.store(&packer{all: p[0], reads: true})
 	for i := range s.candidates {
-		if s.candidates[i].unpack(p[i+1]) {
+		var leads bool
+		s.candidates[i].move(&packer{all: p[i+1], reads: true}, &leads)
+		if leads {
 			s.leader = int8(i + 1)
 		}
 	}
@@ -37,14 +42,6 @@ const (
 	waitedBits = 4
 	capBits    = 4
 )
-
-func (s *state) packStore() uint32 {
-	var b packer
-	s.store(&b)
-	return b.all
-}
-
-func (s *state) unpackStore(n uint32) { s.store(&packer{all: n, reads: true}) }
 
 // store moves the store's part.
 func (s *state) store(b *packer) {
@@ -63,17 +60,7 @@ func (s *state) store(b *packer) {
 	b.flag(&s.paused)
 }
 
-func (c *candidate) pack(leader bool) uint32 {
-	var b packer
-	c.move(&b, &leader)
-	return b.all
-}
-
-func (c *candidate) unpack(n uint32) (leader bool) {
-	c.move(&packer{all: n, reads: true}, &leader)
-	return leader
-}
-
+// move moves a candidate, and whether it is the leader.
 func (c *candidate) move(b *packer, leader *bool) {
 	b.flag(leader)
 	number(b, &c.phase, phaseBits)

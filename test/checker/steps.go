@@ -164,38 +164,31 @@ func (p *search) claim(c Call, at time.Time) []leadership.Event {
 // fits reports whether the call can have made a transaction that ends with the event. A renewal
 // that came too late is taken back by itself.
 func (c Call) fits(e leadership.Event) bool {
-	t := e.Type
-	switch c.Verb {
-	case Acquire:
-		return t == leadership.EventAcquired || t == leadership.EventUpdated
+	switch t := e.Type; c.Verb {
 	case Renew:
 		return c.Report != "" && !ranOut(e) && (t == leadership.EventUpdated || t == leadership.EventTripped || t == leadership.EventDeposed || t == leadership.EventParked)
 	case Order:
 		return slices.Contains(eventsOf[c.Order.Kind], t)
-	case Judge:
-		return t == leadership.EventJudged || t == leadership.EventTripped || t == leadership.EventDeposed || t == leadership.EventParked
-	case RequestApproval:
-		return t == leadership.EventApprovalRequested
-	case Release, StepDown:
-		return t == leadership.EventReleased || t == leadership.EventExpired || t == leadership.EventParked
-	case Configure:
-		return t == leadership.EventConfigured || t == leadership.EventRecreated
-	case Delete:
-		return t == leadership.EventDeleted
-	case Unlock:
-		return t == leadership.EventUnlocked
-	case HandOver:
-		return t == leadership.EventHandingOver
-	case Ready:
-		return t == leadership.EventReady
-	case Serving:
-		return t == leadership.EventServing
-	case Yield:
-		return t == leadership.EventYielded
-	case Delegate:
-		return t == leadership.EventDelegated
+	default:
+		return slices.Contains(eventsBy[c.Verb], t)
 	}
-	return false
+}
+
+// eventsBy are the events with which a call may end that has no rule of its own.
+var eventsBy = map[Verb][]leadership.EventType{
+	Acquire:         {leadership.EventAcquired, leadership.EventUpdated},
+	Judge:           {leadership.EventJudged, leadership.EventTripped, leadership.EventDeposed, leadership.EventParked},
+	RequestApproval: {leadership.EventApprovalRequested},
+	Release:         {leadership.EventReleased, leadership.EventExpired, leadership.EventParked},
+	StepDown:        {leadership.EventReleased, leadership.EventExpired, leadership.EventParked},
+	Configure:       {leadership.EventConfigured, leadership.EventRecreated},
+	Delete:          {leadership.EventDeleted},
+	Unlock:          {leadership.EventUnlocked},
+	HandOver:        {leadership.EventHandingOver},
+	Ready:           {leadership.EventReady},
+	Serving:         {leadership.EventServing},
+	Yield:           {leadership.EventYielded},
+	Delegate:        {leadership.EventDelegated},
 }
 
 // eventsOf are the events with which an order may end.

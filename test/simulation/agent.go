@@ -405,19 +405,22 @@ func (a *agent) lose(why string) {
 }
 
 // resign stops and gives the lease back, and asks until it is answered.
-func (a *agent) resign() {
+func (a *agent) resign() { a.stops("resigns", a.release) }
+
+// stops ends a leader's work, and then gives up its lease.
+func (a *agent) stops(how string, then func()) {
 	if a.left() == 0 {
 		return
 	}
-	a.s.w.tell("%s: %s resigns", a.election, a.name)
+	a.s.w.tell("%s: %s %s", a.election, a.name, how)
 	a.ceases()
 	a.willing = false
 	a.failed = 0
-	a.release()
+	then()
 }
 
 func (a *agent) release() {
-	r := leadership.LeaseRequest{Election: a.election, CandidateID: a.name, Key: a.key, Token: a.token}
+	r := a.named()
 	release := leadership.Release{LeaseRequest: r}
 	if a.s.plan.policy.Series.Failures > 0 && a.s.w.chance(0.3) {
 		release.Outcome = leadership.OutcomeFailed

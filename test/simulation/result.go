@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"fmt"
+	"reflect"
 	"time"
 
 	"regent/test/checker"
@@ -29,22 +30,10 @@ type Figures struct {
 
 // Plus returns the sum of both.
 func (f Figures) Plus(g Figures) Figures {
-	f.Elections += g.Elections
-	f.Faults += g.Faults
-	f.Renewals += g.Renewals
-	f.Changes += g.Changes
-	f.Unlocked += g.Unlocked
-	f.Epochs += g.Epochs
-	f.Deposed += g.Deposed
-	f.Reports += g.Reports
-	f.Ballots += g.Ballots
-	f.Preempted += g.Preempted
-	f.TakenOver += g.TakenOver
-	f.Stood += g.Stood
-	f.Seated += g.Seated
-	f.Lowered += g.Lowered
-	f.Halted += g.Halted
-	f.Refused += g.Refused
+	sum, more := reflect.ValueOf(&f).Elem(), reflect.ValueOf(g)
+	for i := range sum.NumField() {
+		sum.Field(i).SetInt(sum.Field(i).Int() + more.Field(i).Int())
+	}
 	return f
 }
 

@@ -110,6 +110,7 @@ func latest(t time.Time, others ...time.Time) time.Time {
 
 // handle is an instance's handle on the store.
 type handle struct {
+	service.Store // nil: what is not simulated has no methods
 	*data
 	seen map[leadership.Election]int // the versions that this instance has seen, to guard a write that does not read
 }
@@ -277,28 +278,6 @@ func (h *handle) Events(_ context.Context, e leadership.Election, after leadersh
 		}
 	}
 	return found, nil
-}
-
-// Methods that the simulation does not use.
-
-// List implements service.Store.
-func (h *handle) List(context.Context, string, leadership.Election, int) (rule.Listing, error) {
-	return rule.Listing{}, unavailable("not simulated")
-}
-
-// Held implements service.Store.
-func (h *handle) Held(context.Context, leadership.Election, int) (rule.Listing, error) {
-	return rule.Listing{}, unavailable("not simulated")
-}
-
-// Retirable implements service.Store.
-func (h *handle) Retirable(context.Context, time.Time, int) ([]leadership.Election, error) {
-	return nil, unavailable("not simulated")
-}
-
-// Since implements service.Store.
-func (h *handle) Since(context.Context, time.Time, int) (rule.Recent, error) {
-	return rule.Recent{}, unavailable("not simulated")
 }
 
 // Unannounced implements service.Store.

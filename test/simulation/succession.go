@@ -75,7 +75,7 @@ func (a *agent) via() (v leadership.Via) {
 
 // aside makes a call beside the one that the agent waits for. Without an answer nothing comes of
 // it.
-func (a *agent) aside(c checker.Call, do func(context.Context, *instance) (leadership.Lease, error), heard func(leadership.Lease, error)) {
+func (a *agent) aside(c checker.Call, command leadership.Command, heard func(error)) {
 	life, i := a.life, a.s.any()
 	recorded, alive := a.s.record.asked(a, c), i.alive()
 	answer := func(l leadership.Lease, err error) {
@@ -89,7 +89,7 @@ func (a *agent) aside(c checker.Call, do func(context.Context, *instance) (leade
 						return // a second answer
 					}
 					a.s.record.answered(recorded, reply{lease: &l, err: err})
-					heard(l, err)
+					heard(err)
 				})
 			}
 		})
@@ -99,7 +99,7 @@ func (a *agent) aside(c checker.Call, do func(context.Context, *instance) (leade
 			return
 		}
 		i.does(func() {
-			i.serve(a.s.record.id(recorded), func(ctx context.Context) (leadership.Lease, error) { return do(ctx, i) }, answer)
+			i.serve(a.s.record.id(recorded), func(ctx context.Context) (leadership.Lease, error) { return i.service.Do(ctx, command) }, answer)
 		})
 	})
 }
@@ -120,7 +120,7 @@ func (a *agent) handsOver() {
 	r := leadership.HandOver{LeaseRequest: a.named(), To: to.name, Within: max(w.about(3*a.s.plan.lease), leadership.MinWithin).Truncate(time.Millisecond)}
 	r.Within = min(r.Within, leadership.MaxWithin)
 	c := checker.Call{Verb: checker.HandOver, Key: a.key.Hash(), Token: a.token, To: r.To, Within: r.Within}
-	a.aside(c, func(ctx context.Context, i *instance) (leadership.Lease, error) { return i.service.Do(ctx, r) }, func(_ leadership.Lease, err error) {
+	a.aside(c, r, func(err error) {
 		if err == nil && w.chance(0.9) {
 			w.after(w.upTo(a.s.plan.lease/4), func() { to.does(to.saysReady) })
 		}
@@ -130,9 +130,7 @@ func (a *agent) handsOver() {
 // serves says so of a new leader.
 func (a *agent) serves() {
 	r := a.named()
-	a.aside(checker.Call{Verb: checker.Serving, Key: a.key.Hash(), Token: r.Token}, func(ctx context.Context, i *instance) (leadership.Lease, error) {
-		return i.service.Do(ctx, leadership.SayServing{LeaseRequest: r})
-	}, func(leadership.Lease, error) {})
+	a.aside(checker.Call{Verb: checker.Serving, Key: a.key.Hash(), Token: r.Token}, leadership.SayServing{LeaseRequest: r}, func(error) {})
 }
 
 // saysReady says so, with the key with which the candidate campaigns.
@@ -142,22 +140,11 @@ func (a *agent) saysReady() {
 	}
 	r := leadership.LeaseRequest{Election: a.election, CandidateID: a.name, Key: a.key, Token: max(1, a.s.truth.reign(a.election).token)}
 	c := checker.Call{Verb: checker.Ready, Key: a.key.Hash(), Token: r.Token}
-	a.aside(c, func(ctx context.Context, i *instance) (leadership.Lease, error) {
-		return i.service.Do(ctx, leadership.SayReady{LeaseRequest: r})
-	}, func(leadership.Lease, error) {})
+	a.aside(c, leadership.SayReady{LeaseRequest: r}, func(error) {})
 }
 
 // yields stops, and lets its successor lead. It asks until it is answered.
-func (a *agent) yields() {
-	if a.left() == 0 {
-		return
-	}
-	a.s.w.tell("%s: %s yields", a.election, a.name)
-	a.ceases()
-	a.willing = false
-	a.failed = 0
-	a.yield()
-}
+func (a *agent) yields() { a.stops("yields", a.yield) }
 
 func (a *agent) yield() {
 	r := a.named()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/instance/internal/backoff"
 	"regent/leadership/instance/internal/hub"
 	"regent/leadership/instance/internal/view"
 	"regent/leadership/service"
@@ -214,9 +215,7 @@ func (j *journals) run(ctx context.Context, f *follow) {
 			return
 		}
 		look.Reset(journalLook)
-		select {
-		case <-time.After(journalPause):
-		case <-ctx.Done():
+		if backoff.Sleep(ctx, journalPause) != nil {
 			return
 		}
 	}

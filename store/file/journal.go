@@ -162,7 +162,6 @@ func (s *Store) Amend(ctx context.Context, id rule.LogID, decide func(rule.Log) 
 	return after, nil
 }
 
-// Trim implements service.Journal.
 func (s *Store) Trim(ctx context.Context, id rule.LogID, upTo leadership.Index) error {
 	return s.writer.do(ctx, func(b *batch) error {
 		b.trim(id, upTo)
@@ -170,13 +169,11 @@ func (s *Store) Trim(ctx context.Context, id rule.LogID, upTo leadership.Index) 
 	})
 }
 
-// Look implements service.Journal.
 func (s *Store) Look(ctx context.Context, id rule.LogID) (head rule.Log, err error) {
 	err = s.view(ctx, func(t *table) { head = t.log(id).head })
 	return head, err
 }
 
-// Segments implements service.Journal.
 func (s *Store) Segments(ctx context.Context, id rule.LogID, after leadership.Index, limit int) (found []rule.Segment, err error) {
 	err = s.view(ctx, func(t *table) {
 		l, size := t.log(id), 0
@@ -190,13 +187,11 @@ func (s *Store) Segments(ctx context.Context, id rule.LogID, after leadership.In
 	return found, err
 }
 
-// Snapshot implements service.Journal.
 func (s *Store) Snapshot(ctx context.Context, id rule.LogID) (snapshot rule.Segment, err error) {
 	err = s.view(ctx, func(t *table) { snapshot = t.log(id).snapshot })
 	return snapshot, err
 }
 
-// Logs implements service.Journal.
 func (s *Store) Logs(ctx context.Context, after rule.LogID, limit int) (ids []rule.LogID, err error) {
 	err = s.view(ctx, func(t *table) {
 		for id := range t.logs {

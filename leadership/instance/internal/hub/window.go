@@ -146,9 +146,6 @@ func (w *window) older(events []leadership.Event) []Item {
 // same.
 func justBefore(e leadership.Event) time.Time { return e.At.Add(-time.Nanosecond) }
 
-// reaches reports whether all heard events that were committed after the instant are in memory.
-func (w *window) reaches(at time.Time) bool { return !at.Before(w.from) }
-
 // place returns the number of the first entry that was committed after the instant.
 func (w *window) place(at time.Time) int {
 	later := func(i Item) bool { return i.Event.At.After(at) }

@@ -97,12 +97,6 @@ func New(common *Common, e *view.Election, wake func(), first *Caller, r leaders
 	return l
 }
 
-// Callers is how many calls stand in line.
-func (l *Line) Callers() int { return l.callers }
-
-// Kept is how many places without a caller there are.
-func (l *Line) Kept() int { return l.kept }
-
 // Owns reports whether the request may be that of the present leader, as far as is known, and the
 // token of the lease. Such a call is not to stand in line for its own lease.
 func (l *Line) Owns(r leadership.AcquireRequest, now time.Duration) (leadership.Token, bool) {

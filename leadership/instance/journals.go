@@ -37,12 +37,6 @@ const (
 
 // journals lets the feeds of one journal share what is read of it: for each journal with feeds
 // there is one follow.
-//
-//	feeds ------+
-//	feeds ------+--- follow ---> a look at the head now and then; the new entries, once
-//	feeds ------+       ^
-//	                    |
-//	  appends here, and what other instances tell of theirs
 type journals struct {
 	ledger  *service.Ledger
 	hub     *hub.Hub    // whose end is that of all feeds, and which is told where journals stand

@@ -173,7 +173,7 @@ func (s *feeds) look(ctx context.Context, j *journal) {
 	switch {
 	case err == nil:
 		if j.window == nil {
-			j.window = newWindow(mark, s.size, s.most)
+			j.window = &window{began: mark, from: mark, mark: mark, known: make(map[leadership.Election]leadership.Revision), size: s.size, most: s.most}
 			close(j.ready)
 		}
 		j.window.take(recent.Events, settled(recent))

@@ -36,11 +36,6 @@ const maxEntries = 16 << 10
 // that is forgotten costs a look.
 const maxKnown = 8 * maxEntries
 
-// newWindow returns a window on the events that are committed after the instant.
-func newWindow(began time.Time, size, most int) *window {
-	return &window{began: began, from: began, mark: began, known: make(map[leadership.Election]leadership.Revision), size: size, most: most}
-}
-
 // hear enters the event if it is the next of its election, or the first ever. If it is news and
 // neither, something may be missing before it.
 func (w *window) hear(e leadership.Event) (entered, missing bool) {

@@ -166,7 +166,7 @@ type Meter interface {
 }
 
 // Guarded is a Service behind gates: every call passes them in order before it is made, whichever
-// door it came through.
+// door it came through. Its methods are those of Service.
 type Guarded struct {
 	service Service
 	gates   []Gate
@@ -332,7 +332,6 @@ func batched[T any](ctx context.Context, g *Guarded, verb wire.Verb, batch []T, 
 	}, batch)
 }
 
-// Acquire implements Protocol.
 func (g *Guarded) Acquire(ctx context.Context, r leadership.AcquireRequest) (granted leadership.Grant, err error) {
 	if r.Restore != 0 {
 		in, refused := g.enter(ctx, wire.VerbConfigure, Op{Election: r.Election, N: 1, Further: true})
@@ -359,7 +358,6 @@ func (g *Guarded) Acquire(ctx context.Context, r leadership.AcquireRequest) (gra
 	return grant, err
 }
 
-// Campaign implements Service.
 func (g *Guarded) Campaign(ctx context.Context, r *leadership.AcquireRequest) (*leadership.Grant, error) {
 	if err := g.stands(ctx, r); err != nil {
 		return nil, err
@@ -387,14 +385,12 @@ func (g *Guarded) witnessed(ctx context.Context, op Op, grant *leadership.Grant)
 	}
 }
 
-// Do implements Protocol.
 func (g *Guarded) Do(ctx context.Context, c leadership.Command) (leadership.Lease, error) {
 	t := c.Target()
 	op := Op{Election: t.Election, Candidate: t.Candidate, Token: t.Token, Reason: t.Reason, N: 1}
 	return guarded(ctx, g, wire.Verb(c.Name()), op, g.service.Do, c)
 }
 
-// Renew implements Protocol.
 func (g *Guarded) Renew(ctx context.Context, r leadership.LeaseRequest) (leadership.Lease, error) {
 	op := Op{Election: r.Election, Candidate: r.CandidateID, Token: r.Token, N: 1}
 	return guarded(ctx, g, wire.VerbRenew, op, g.service.Renew, r)
@@ -408,7 +404,6 @@ func (g *Guarded) BatchRenew(ctx context.Context, batch []leadership.LeaseReques
 	return batched(ctx, g, wire.VerbBatchRenew, batch, part, g.service.BatchRenew)
 }
 
-// CheckToken implements Protocol.
 func (g *Guarded) CheckToken(ctx context.Context, r leadership.TokenCheck) (leadership.Lease, error) {
 	return guarded(ctx, g, wire.VerbCheckToken, Op{Election: r.Election, Token: r.Token, N: 1}, g.service.CheckToken, r)
 }
@@ -420,17 +415,14 @@ func (g *Guarded) BatchCheckTokens(ctx context.Context, batch []leadership.Token
 	return batched(ctx, g, wire.VerbBatchCheckTokens, batch, part, g.service.BatchCheckTokens)
 }
 
-// Get implements Protocol.
 func (g *Guarded) Get(ctx context.Context, e leadership.Election) (leadership.Lease, error) {
 	return guarded(ctx, g, wire.VerbRead, Op{Election: e, N: 1}, g.service.Get, e)
 }
 
-// Read implements Service.
 func (g *Guarded) Read(ctx context.Context, r leadership.ReadRequest) (leadership.Reading, error) {
 	return guarded(ctx, g, wire.VerbRead, Op{Election: r.Election, N: 1}, g.service.Read, r)
 }
 
-// Await implements Service.
 func (g *Guarded) Await(ctx context.Context, r leadership.ReadRequest, wait time.Duration) (reading leadership.Reading, news bool, err error) {
 	op := Op{Election: r.Election, Waits: true, N: 1}
 	reading, err = guarded(ctx, g, wire.VerbRead, op, func(ctx context.Context, r leadership.ReadRequest) (reading leadership.Reading, err error) {
@@ -452,7 +444,6 @@ func (g *Guarded) List(ctx context.Context, r leadership.ListRequest) (page lead
 	}, r)
 }
 
-// Events implements Protocol.
 func (g *Guarded) Events(ctx context.Context, r leadership.EventsRequest) ([]leadership.Event, error) {
 	events, err := guarded(ctx, g, wire.VerbEvents, Op{Election: r.Election, N: 1}, g.service.Events, r)
 	g.answered(ctx, wire.VerbEvents, len(events))
@@ -532,12 +523,10 @@ func (g *Guarded) All(ctx context.Context, prefix string) ([]leadership.Lease, e
 	return all, err
 }
 
-// Overrides implements Protocol.
 func (g *Guarded) Overrides(ctx context.Context, e leadership.Election) ([]leadership.Override, error) {
 	return guarded(ctx, g, wire.VerbOverrides, Op{Election: e, N: 1}, g.service.Overrides, e)
 }
 
-// Tick implements Service.
 func (g *Guarded) Tick(ctx context.Context) (Ticked, error) {
 	return guarded(ctx, g, wire.VerbTick, Op{N: 1}, func(ctx context.Context, _ struct{}) (Ticked, error) {
 		return g.service.Tick(ctx)

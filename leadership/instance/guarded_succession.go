@@ -79,22 +79,18 @@ func (g *Guarded) Tree(ctx context.Context, e leadership.Election) (leadership.T
 	return t, nil
 }
 
-// PutCheckpoint implements Ledger.
 func (g *Guarded) PutCheckpoint(ctx context.Context, r leadership.CheckpointRequest) (leadership.Checkpoint, error) {
 	return guarded(ctx, g, wire.VerbPutCheckpoint, sizedOp(r.LeaseRequest, len(r.Data)+len(r.Task)+len(r.URI)), g.service.PutCheckpoint, r)
 }
 
-// Checkpoint implements Ledger.
 func (g *Guarded) Checkpoint(ctx context.Context, e leadership.Election) (leadership.Checkpoint, error) {
 	return guarded(ctx, g, wire.VerbCheckpoint, Op{Election: e, N: 1}, g.service.Checkpoint, e)
 }
 
-// OpenJournal implements Ledger.
 func (g *Guarded) OpenJournal(ctx context.Context, r leadership.LeaseRequest) (leadership.JournalHead, error) {
 	return guarded(ctx, g, wire.VerbOpenJournal, leaseOp(r), g.service.OpenJournal, r)
 }
 
-// AppendJournal implements Ledger.
 func (g *Guarded) AppendJournal(ctx context.Context, r leadership.AppendRequest) (leadership.JournalHead, error) {
 	op := leaseOp(r.LeaseRequest)
 	op.Entries = len(r.Entries)
@@ -124,7 +120,6 @@ func (g *Guarded) follows(ctx context.Context, r leadership.JournalRequest) erro
 	return err
 }
 
-// FollowJournal implements Service.
 func (g *Guarded) FollowJournal(ctx context.Context, r leadership.JournalRequest) (*JournalFeed, error) {
 	if err := g.follows(ctx, r); err != nil {
 		return nil, err
@@ -134,45 +129,37 @@ func (g *Guarded) FollowJournal(ctx context.Context, r leadership.JournalRequest
 	})
 }
 
-// SnapshotJournal implements Ledger.
 func (g *Guarded) SnapshotJournal(ctx context.Context, r leadership.SnapshotRequest) (leadership.JournalHead, error) {
 	return guarded(ctx, g, wire.VerbSnapshotJournal, sizedOp(r.LeaseRequest, len(r.Data)+len(r.URI)), g.service.SnapshotJournal, r)
 }
 
-// ReadSnapshot implements Ledger.
 func (g *Guarded) ReadSnapshot(ctx context.Context, e leadership.Election) (leadership.JournalSnapshot, error) {
 	return guarded(ctx, g, wire.VerbReadSnapshot, Op{Election: e, N: 1}, g.service.ReadSnapshot, e)
 }
 
-// BeginEffect implements Ledger.
 func (g *Guarded) BeginEffect(ctx context.Context, r leadership.EffectRequest) (leadership.Effect, error) {
 	return whole(ctx, g, wire.VerbBeginEffect, sizedOp(r.LeaseRequest, len(r.ID)), g.service.BeginEffect, r)
 }
 
-// FinishEffect implements Ledger.
 func (g *Guarded) FinishEffect(ctx context.Context, r leadership.FinishRequest) (leadership.Effect, error) {
 	return whole(ctx, g, wire.VerbFinishEffect, sizedOp(r.LeaseRequest, len(r.ID)+len(r.Result)), g.service.FinishEffect, r)
 }
 
-// Effects implements Ledger.
 func (g *Guarded) Effects(ctx context.Context, e leadership.Election) (leadership.Effects, error) {
 	all, err := guarded(ctx, g, wire.VerbEffects, Op{Election: e, N: 1}, g.service.Effects, e)
 	g.answered(ctx, wire.VerbEffects, len(all.Effects))
 	return all, err
 }
 
-// Propose implements Ledger.
 func (g *Guarded) Propose(ctx context.Context, r leadership.ProposeRequest) (leadership.Proposal, error) {
 	op := Op{Election: r.Election, Candidate: r.CandidateID, Waits: r.Wait > 0, N: 1, Bytes: len(r.ID) + len(r.Data) + len(r.Kind)}
 	return whole(ctx, g, wire.VerbPropose, op, g.service.Propose, r)
 }
 
-// Decide implements Ledger.
 func (g *Guarded) Decide(ctx context.Context, r leadership.DecideRequest) (leadership.Proposal, error) {
 	return whole(ctx, g, wire.VerbDecide, sizedOp(r.LeaseRequest, len(r.ID)+len(r.Note)), g.service.Decide, r)
 }
 
-// Proposals implements Ledger.
 func (g *Guarded) Proposals(ctx context.Context, e leadership.Election) (leadership.Proposals, error) {
 	all, err := guarded(ctx, g, wire.VerbProposals, Op{Election: e, N: 1}, g.service.Proposals, e)
 	g.answered(ctx, wire.VerbProposals, len(all.Open)+len(all.Decided))

@@ -59,13 +59,18 @@ type Config struct {
 // and by a read that another caller had begun.
 func (i *Instance) CacheReads() (hits, misses, shared int64) { return i.hub.Reads() }
 
-// keeps has the methods of a Ledger that an Instance has as they are.
-type keeps = Ledger
+// What an Instance has as it is: List, Events and Overrides of a service.Service, which read the
+// store, and most of a Ledger.
+type (
+	asks  = Protocol
+	keeps = Ledger
+)
 
 // Instance serves. It has the methods of service.Service, and more; all may be called at the
 // same time. Without Run it decides and reads, and nothing happens by itself.
 type Instance struct {
-	keeps   // the ledger, as a whole
+	asks    // the service, as a whole
+	keeps   // the ledger, so, too
 	service *service.Service
 	ledger  *service.Ledger
 	journal bool // there is one
@@ -98,7 +103,7 @@ func New(c Config) (*Instance, error) {
 	i.service = service.New(gathered(c), publisher{i}).WithPeers(c.Peers)
 	i.journal = c.Journal != nil
 	i.ledger = service.NewLedger(i.service, c.Journal)
-	i.keeps = i.ledger
+	i.asks, i.keeps = i.service, i.ledger
 	var err error
 	i.hub, err = hub.New(hub.Config{Store: i.service, Live: c.Alone, Expiry: c.CacheExpiry, Now: c.Now, Log: c.Log})
 	if err != nil {
@@ -264,7 +269,6 @@ func (i *Instance) setLive(live bool) {
 // publisher gets the events that this instance commits.
 type publisher struct{ *Instance }
 
-// Publish implements service.Publisher.
 func (p publisher) Publish(events ...leadership.Event) {
 	p.hub.Publish(events...)
 	if p.outbox != nil {

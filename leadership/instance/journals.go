@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/instance/internal/backoff"
 	"regent/leadership/instance/internal/hub"
 	"regent/leadership/instance/internal/view"
 	"regent/leadership/service"
@@ -36,12 +37,6 @@ const (
 
 // journals lets the feeds of one journal share what is read of it: for each journal with feeds
 // there is one follow.
-//
-//	feeds ------+
-//	feeds ------+--- follow ---> a look at the head now and then; the new entries, once
-//	feeds ------+       ^
-//	                    |
-//	  appends here, and what other instances tell of theirs
 type journals struct {
 	ledger  *service.Ledger
 	hub     *hub.Hub    // whose end is that of all feeds, and which is told where journals stand
@@ -214,9 +209,7 @@ func (j *journals) run(ctx context.Context, f *follow) {
 			return
 		}
 		look.Reset(journalLook)
-		select {
-		case <-time.After(journalPause):
-		case <-ctx.Done():
+		if backoff.Sleep(ctx, journalPause) != nil {
 			return
 		}
 	}

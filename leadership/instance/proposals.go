@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/instance/internal/backoff"
 	"regent/leadership/instance/internal/hub"
 	"regent/leadership/instance/internal/members"
 	"regent/leadership/service"
@@ -62,10 +63,7 @@ func (p *proposals) changedElsewhere(e leadership.Election, changes int64) {
 	defer p.mu.Unlock()
 	if w, ok := p.waits[e]; ok && changes > w.told {
 		w.told = changes
-		select {
-		case w.wake <- struct{}{}:
-		default:
-		}
+		backoff.Signal(w.wake)
 	}
 }
 

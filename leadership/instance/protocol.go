@@ -30,7 +30,6 @@ func (i *Instance) Acquire(ctx context.Context, r leadership.AcquireRequest) (le
 	return g, nil
 }
 
-// Campaign implements Service.
 func (i *Instance) Campaign(ctx context.Context, r *leadership.AcquireRequest) (*leadership.Grant, error) {
 	if r.Inherit && !i.journal {
 		return nil, service.ErrNoJournal
@@ -139,11 +138,6 @@ func (i *Instance) Do(ctx context.Context, c leadership.Command) (leadership.Lea
 		i.learn(&l, err, view.Committed, asked)
 	}
 	return l, err
-}
-
-// Overrides reads the standing orders of an election; see service.Service.
-func (i *Instance) Overrides(ctx context.Context, e leadership.Election) ([]leadership.Override, error) {
-	return i.service.Overrides(ctx, e)
 }
 
 // Explain says why a candidate does not lead, by one strong read; see service.Service. Of one

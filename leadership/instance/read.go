@@ -26,16 +26,6 @@ func (i *Instance) Read(ctx context.Context, r leadership.ReadRequest) (leadersh
 	return i.hub.Read(ctx, r)
 }
 
-// List reads a page of elections from the store; see service.Service.
-func (i *Instance) List(ctx context.Context, r leadership.ListRequest) (leadership.Page, error) {
-	return i.service.List(ctx, r)
-}
-
-// Events reads a part of an election's history from the store; see service.Service.
-func (i *Instance) Events(ctx context.Context, r leadership.EventsRequest) ([]leadership.Event, error) {
-	return i.service.Events(ctx, r)
-}
-
 // Await waits, at most so long, until the election differs from what the reader knows, and reads
 // it. news is false if the time is over first and a Read would show nothing new. Errors are those
 // of Read, and the cause of Drain.

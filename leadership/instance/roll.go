@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/instance/internal/backoff"
 	"regent/leadership/instance/internal/hub"
 	"regent/leadership/instance/internal/line"
 	"regent/leadership/instance/internal/members"
@@ -69,14 +70,11 @@ func newRoll(c Config, h *hub.Hub, lines *line.Queue, log *slog.Logger) *roll {
 func (r *roll) do(f func(reg *members.Registry, now time.Duration)) {
 	r.mu.Lock()
 	f(r.registry, r.now())
-	touched := r.registry.Touched()
-	for e := range touched {
+	for e, news := range r.registry.Touched() {
 		if w, ok := r.waits[e]; ok {
 			close(w.changed)
 			w.changed = make(chan struct{})
 		}
-	}
-	for e, news := range touched {
 		if news {
 			r.news[e] = struct{}{}
 		}
@@ -123,10 +121,7 @@ func (r *roll) proposed(e leadership.Election, p members.Proposals) {
 // hurryUp has the others told without delay.
 func (r *roll) hurryUp() {
 	if r.bus != nil {
-		select {
-		case r.soon <- struct{}{}:
-		default:
-		}
+		backoff.Signal(r.soon)
 	}
 }
 
@@ -281,7 +276,8 @@ func (r *roll) hears() bool {
 	return r.bus != nil && r.live
 }
 
-// company tells one watch of members, and the registry of the watch.
+// company is the hub.Members of one watch: it tells the watch of members, and the registry of the
+// watch.
 type company struct {
 	*roll
 	request leadership.WatchRequest
@@ -309,14 +305,12 @@ func (r *roll) accompany(principal string, request leadership.WatchRequest, seen
 	return c, nil
 }
 
-// Sent implements hub.Members.
 func (c *company) Sent(t leadership.Token) {
 	if c.request.Member != "" {
 		c.do(func(reg *members.Registry, now time.Duration) { reg.Seen(c.request.Election, c.request.Member, t, now) })
 	}
 }
 
-// Changes implements hub.Members.
 func (c *company) Changes() (changes []leadership.MemberChange) {
 	c.do(func(reg *members.Registry, _ time.Duration) {
 		changes, c.next = reg.Changes(c.request.Election, c.next)
@@ -327,7 +321,6 @@ func (c *company) Changes() (changes []leadership.MemberChange) {
 	return changes
 }
 
-// Close implements hub.Members.
 func (c *company) Close() {
 	c.do(func(reg *members.Registry, now time.Duration) {
 		if c.request.Member != "" {

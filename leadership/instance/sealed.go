@@ -5,7 +5,8 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"sync/atomic"
-	"time"
+
+	"regent/leadership/instance/internal/backoff"
 )
 
 // Sealed is a MemberBus whose messages carry a MAC by the secret that all instances on a store
@@ -36,7 +37,6 @@ func (s *Sealed) seal(ctx context.Context, message []byte) ([]byte, error) {
 	return append(h.Sum(nil), message...), nil
 }
 
-// Publish implements MemberBus.
 func (s *Sealed) Publish(ctx context.Context, message []byte) error {
 	sealed, err := s.seal(ctx, message)
 	if err != nil {
@@ -45,13 +45,9 @@ func (s *Sealed) Publish(ctx context.Context, message []byte) error {
 	return s.Bus.Publish(ctx, sealed)
 }
 
-// Run implements MemberBus.
 func (s *Sealed) Run(ctx context.Context, hear func([]byte), live func(bool)) error {
 	for _, err := s.seal(ctx, nil); err != nil && ctx.Err() == nil; _, err = s.seal(ctx, nil) {
-		select {
-		case <-ctx.Done():
-		case <-time.After(failing):
-		}
+		backoff.Sleep(ctx, failing)
 	}
 	return s.Bus.Run(ctx, func(sealed []byte) {
 		message := sealed[min(sha256.Size, len(sealed)):]

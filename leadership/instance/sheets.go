@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/instance/internal/backoff"
 	"regent/leadership/instance/internal/members"
 	"regent/leadership/instance/internal/view"
 )
@@ -49,18 +50,8 @@ func (r *roll) run(ctx context.Context) {
 	if r.bus != nil {
 		all.Go(func() { r.send(ctx) })
 	}
-	for r.pause(ctx) {
+	for backoff.Sleep(ctx, glance) == nil {
 		r.tick()
-	}
-}
-
-// pause blocks for a glance, and reports whether ctx lasts.
-func (r *roll) pause(ctx context.Context) bool {
-	select {
-	case <-time.After(glance):
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }
 

@@ -29,7 +29,8 @@ func (i *Instance) Tick(ctx context.Context) (done Ticked, err error) {
 	defer cancel()
 	left := 4
 	part := func(count *int, do func(context.Context) (int, error)) error {
-		share, cancel := shareOf(ctx, left)
+		end, _ := ctx.Deadline()
+		share, cancel := context.WithTimeout(ctx, time.Until(end)/time.Duration(left))
 		defer cancel()
 		left--
 		n, failed := do(share)
@@ -44,16 +45,6 @@ func (i *Instance) Tick(ctx context.Context) (done Ticked, err error) {
 		part(&done.Announced, i.announce)
 	}
 	return done, err
-}
-
-// shareOf returns a context for the first of so many parts that share the time until ctx's
-// deadline.
-func shareOf(ctx context.Context, parts int) (context.Context, context.CancelFunc) {
-	deadline, ok := ctx.Deadline()
-	if !ok {
-		return context.WithCancel(ctx)
-	}
-	return context.WithTimeout(ctx, time.Until(deadline)/time.Duration(parts))
 }
 
 // announce announces what was left behind.

@@ -102,9 +102,7 @@ func (s *Snapshot) refuseBid(c AcquireCommand) error {
 	default:
 		detail = fmt.Sprintf("election %q collects bids for another %v, and %q has the best one so far; try again then", election, in, c.CandidateID)
 	}
-	err := s.Refuse(leadership.LeaseHeld, "%s", detail)
-	err.Reason, err.RetryAfter, err.Cause = cause.Code, cause.Left, &cause
-	return err
+	return s.refuseFor(cause, cause.Left, "%s", detail)
 }
 
 // refuseIneligible refuses a candidate that lacks what the policy requires.

@@ -33,16 +33,12 @@ func (s *Snapshot) challenge(c AcquireCommand, held leadership.Cause) (Change, e
 	case !s.outranks(c), challenger != "" && !gone && !moved:
 		return Change{}, s.refuseHeld(c.CandidateID, held.Left, held.Code)
 	case safe.Left > 0:
-		err := s.Refuse(leadership.LeaseHeld, "%q leads election %q, and is safe from better candidates for another %v; try again then",
+		return Change{}, s.refuseFor(safe, min(safe.Left, held.Left), "%q leads election %q, and is safe from better candidates for another %v; try again then",
 			r.LeaderID, r.Election, safe.Left.Round(time.Millisecond))
-		err.Reason, err.RetryAfter, err.Cause = safe.Code, min(safe.Left, held.Left), &safe
-		return Change{}, err
 	case have < need:
-		err := s.Refuse(leadership.LeaseHeld, "%q leads election %q; %q is better, and may preempt it once %d members of the electorate are present at its instance, which knows of %d",
-			r.LeaderID, r.Election, c.CandidateID, need, have)
 		held.Have, held.Need = have, need
-		err.Reason, err.RetryAfter, err.Cause = held.Code, min(leadership.DefaultGrace, held.Left), &held
-		return Change{}, err
+		return Change{}, s.refuseFor(held, min(leadership.DefaultGrace, held.Left), "%q leads election %q; %q is better, and may preempt it once %d members of the electorate are present at its instance, which knows of %d",
+			r.LeaderID, r.Election, c.CandidateID, need, have)
 	}
 	ch := s.change()
 	ch.Record.Standing.Challenger, ch.Record.Standing.ChallengerAt = c.CandidateID, c.Instance

@@ -114,7 +114,9 @@ func (c Codec) Decode(r *Record, from Carried) error {
 	case from.Needs < 1:
 		return Corrupt(r.Election, fmt.Errorf("it needs version %d of the program, and they count from 1", from.Needs))
 	case from.Needs > c.Program():
-		return tooNew(r.Election, from.Needs, c.Program())
+		return &leadership.Error{Code: leadership.RecordTooNew, Detail: fmt.Sprintf(
+			"election %q uses a feature that needs version %d of the program, and this instance runs version %d; nothing was done: try again to reach a newer instance, and upgrade this one",
+			r.Election, from.Needs, c.Program())}
 	case len(from.Policy)+len(from.Standing) > MaxCarriedBytes:
 		return Corrupt(r.Election, fmt.Errorf("policy and standing have %d bytes together", len(from.Policy)+len(from.Standing)))
 	}

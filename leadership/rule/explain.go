@@ -177,7 +177,5 @@ func (s *Snapshot) refuseBarred(by leadership.CandidateID, barriers []leadership
 	default:
 		return s.refuseHeld(by, first.Left, first.Code)
 	}
-	err := s.Refuse(leadership.LeaseHeld, "%s", detail)
-	err.Reason, err.RetryAfter, err.Cause = first.Code, wait, &first
-	return err
+	return s.refuseFor(first, wait, "%s", detail)
 }

@@ -1,8 +1,6 @@
 package rule
 
 import (
-	"time"
-
 	"regent/leadership"
 )
 
@@ -69,15 +67,11 @@ func hold(l *leadership.Lease, s *Snapshot) {
 	}
 	l.AcquiredAt, l.LastHeartbeat, l.LeaseExpiration = r.AcquiredAt, r.HeartbeatAt, r.LeaseEnd()
 	l.ExpiresIn = l.LeaseExpiration.Sub(s.Now)
-	l.RenewIn = max(r.HeartbeatAt.Add(r.renewEvery()).Sub(s.Now), 0)
+	// Near EndsBy that is a third of what is left, so that the leader hears in time if EndsBy moves
+	// on, and at least as long as for the shortest lease.
+	every := max(r.LeaseEnd().Sub(r.HeartbeatAt), leadership.MinLeaseDuration) / renewalsPerLease
+	l.RenewIn = max(r.HeartbeatAt.Add(every).Sub(s.Now), 0)
 	if !r.EndsBy.IsZero() {
 		l.EndsBy, l.EndsBecause, l.EndsIn = r.EndsBy, r.EndsBecause, r.EndsBy.Sub(s.Now)
 	}
-}
-
-// renewEvery is how long after a heartbeat the next one is due. Near EndsBy that is a third of what
-// is left, so that the leader hears in time if EndsBy moves on, and at least as long as for the
-// shortest lease.
-func (r *Record) renewEvery() time.Duration {
-	return max(r.LeaseEnd().Sub(r.HeartbeatAt), leadership.MinLeaseDuration) / renewalsPerLease
 }

@@ -99,9 +99,8 @@ func (s *Snapshot) RefuseParent(p ParentLease) error {
 	if left := p.Until.Sub(s.Now); p.LeaderID != "" && left > 0 {
 		what = fmt.Sprintf("whose lease ends in %v unless it is renewed; try again then", left.Round(time.Millisecond))
 	}
-	err := s.Refuse(leadership.LeaseHeld, "election %q is a part of election %q, %s", s.Record.Election, s.Record.Policy.Delegation.Parent, what)
-	err.Reason, err.RetryAfter, err.Cause = leadership.ReasonParent, leadership.MinLeaseDuration, &leadership.Cause{Code: leadership.ReasonParent}
-	return err
+	return s.refuseFor(leadership.Cause{Code: leadership.ReasonParent}, leadership.MinLeaseDuration,
+		"election %q is a part of election %q, %s", s.Record.Election, s.Record.Policy.Delegation.Parent, what)
 }
 
 // AsParent is the present lease as one that others may stand on.

@@ -58,7 +58,9 @@ func Rank(p leadership.BallotPolicy, d Draw, bids []leadership.Bid) []leadership
 }
 
 // Better reports whether the bid a is better than b.
-func Better(p leadership.BallotPolicy, d Draw, a, b leadership.Bid) bool { return Compare(p, d, a, b) < 0 }
+func Better(p leadership.BallotPolicy, d Draw, a, b leadership.Bid) bool {
+	return Compare(p, d, a, b) < 0
+}
 
 // Compare is below 0 if the bid a is better than b. Witnesses come behind all others.
 func Compare(p leadership.BallotPolicy, d Draw, a, b leadership.Bid) int {

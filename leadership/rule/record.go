@@ -206,13 +206,6 @@ func Corrupt(e leadership.Election, why error) error {
 		"the record of election %q cannot be trusted (%v); no lease is granted until an operator has mended the record, with a fencing token above every one ever seen", e, why)}
 }
 
-// tooNew refuses to decide on a record that needs another version of the program than have.
-func tooNew(e leadership.Election, needs, have Version) error {
-	return &leadership.Error{Code: leadership.RecordTooNew, Detail: fmt.Sprintf(
-		"election %q uses a feature that needs version %d of the program, and this instance runs version %d; nothing was done: try again to reach a newer instance, and upgrade this one",
-		e, needs, have)}
-}
-
 func (s *Snapshot) validate() error {
 	r := &s.Record
 	if err := r.Election.Validate(); err != nil {

@@ -14,6 +14,13 @@ func (s *Snapshot) Refuse(code leadership.Code, format string, args ...any) *lea
 	return &leadership.Error{Code: code, Detail: fmt.Sprintf(format, args...), Lease: &l}
 }
 
+// refuseFor is Refuse of a lease that cannot be had yet, for a cause; wait is when to try again.
+func (s *Snapshot) refuseFor(why leadership.Cause, wait time.Duration, format string, args ...any) error {
+	err := s.Refuse(leadership.LeaseHeld, format, args...)
+	err.Reason, err.RetryAfter, err.Cause = why.Code, wait, &why
+	return err
+}
+
 func (s *Snapshot) RefuseUnseen() error {
 	return &leadership.Error{Code: leadership.NotFound, Detail: fmt.Sprintf("election %q was never seen; the first acquire, or its configuration, creates it", s.Record.Election)}
 }

@@ -61,9 +61,7 @@ func (s Snapshot) seated(c AcquireCommand) (Snapshot, error) {
 	whole := *c.Whole
 	whole.Now = s.Now
 	if !whole.hasSeat(n) {
-		err := s.Refuse(leadership.LeaseHeld, "election %q has no seat %d any more; acquire %q", of, n, of)
-		err.Reason, err.Cause = leadership.ReasonSeats, &leadership.Cause{Code: leadership.ReasonSeats}
-		return s, err
+		return s, s.refuseFor(leadership.Cause{Code: leadership.ReasonSeats}, 0, "election %q has no seat %d any more; acquire %q", of, n, of)
 	}
 	if barriers := whole.barriers(c.CandidateID, c.Principal); len(barriers) > 0 {
 		return s, whole.refuseBarred(c.CandidateID, barriers)

@@ -287,9 +287,8 @@ func (s *Snapshot) takeOver(c AcquireCommand) (Change, error) {
 	}
 	q := s.Record.Policy.Ballot.Quorum
 	if have, need := count(c.present(q)), q.Needed(); have < need {
-		err := s.Refuse(leadership.LeaseHeld, "%q may take election %q over once %d members of the electorate are present at its instance, which knows of %d", c.CandidateID, s.Record.Election, need, have)
-		err.Reason, err.RetryAfter, err.Cause = leadership.ReasonQuorum, quorumRetry, &leadership.Cause{Code: leadership.ReasonQuorum, Have: have, Need: need}
-		return Change{}, err
+		return Change{}, s.refuseFor(leadership.Cause{Code: leadership.ReasonQuorum, Have: have, Need: need}, quorumRetry,
+			"%q may take election %q over once %d members of the electorate are present at its instance, which knows of %d", c.CandidateID, s.Record.Election, need, have)
 	}
 	ch := s.change()
 	ch.Record.Standing.endProbation(s.Record.LeaderID, s.Now)

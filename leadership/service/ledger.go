@@ -128,10 +128,7 @@ func (l *Ledger) PutCheckpoint(ctx context.Context, r leadership.CheckpointReque
 		return leadership.Checkpoint{}, err
 	}
 	log, err := l.write(ctx, rule.LogID{Election: r.Election, Kind: rule.LogCheckpoint}, c, rule.OpenCheckpoint, func(log rule.Log) (rule.LogChange, error) { return rule.PutCheckpoint(log, c, p) })
-	if err != nil {
-		return leadership.Checkpoint{}, err
-	}
-	return log.Checkpoint()
+	return of(log, err, rule.Log.Checkpoint)
 }
 
 // write runs a rule on a log. If its leader has not opened the log, it does that first.
@@ -173,6 +170,11 @@ func look[T any](ctx context.Context, l *Ledger, id rule.LogID, read func(rule.L
 		return *new(T), leadership.Invalid("election", err)
 	}
 	log, err := l.journal.Look(ctx, id)
+	return of(log, err, read)
+}
+
+// of is what a call returns of a log, if it has not failed.
+func of[T any](log rule.Log, err error, read func(rule.Log) (T, error)) (T, error) {
 	if err != nil {
 		return *new(T), err
 	}
@@ -225,10 +227,7 @@ func (l *Ledger) OpenJournal(ctx context.Context, r leadership.LeaseRequest) (le
 		return leadership.JournalHead{}, err
 	}
 	log, err := l.open(ctx, rule.LogID{Election: r.Election, Kind: rule.LogJournal}, c, rule.OpenJournal)
-	if err != nil {
-		return leadership.JournalHead{}, err
-	}
-	return log.Journal()
+	return of(log, err, rule.Log.Journal)
 }
 
 // Head reads where a journal stands, strongly.
@@ -283,10 +282,7 @@ func (l *Ledger) AppendJournal(ctx context.Context, r leadership.AppendRequest) 
 		return leadership.JournalHead{}, err
 	}
 	log, err := l.write(ctx, rule.LogID{Election: r.Election, Kind: rule.LogJournal}, c, rule.OpenJournal, func(log rule.Log) (rule.LogChange, error) { return rule.AppendEntries(log, c, r.After, entries) })
-	if err != nil {
-		return leadership.JournalHead{}, err
-	}
-	return log.Journal()
+	return of(log, err, rule.Log.Journal)
 }
 
 // SnapshotJournal puts a snapshot, and deletes the entries that it stands for. Idempotent. It does

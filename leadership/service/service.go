@@ -422,11 +422,14 @@ func (s *Service) eachSeat(n int, do func(int)) {
 // batchParallelism is how many elections of one batch are read side by side.
 const batchParallelism = 16
 
-// each calls do(0) to do(n-1), a few at a time, and waits for all. A panic of one becomes the
+// each is Each for the elections of a batch.
+func each(n int, do func(int)) { Each(n, batchParallelism, do) }
+
+// Each calls do(0) to do(n-1), so many at a time, and waits for all. A panic of one becomes the
 // caller's.
-func each(n int, do func(int)) {
+func Each(n, atATime int, do func(int)) {
 	var wg sync.WaitGroup
-	slots := make(chan struct{}, batchParallelism)
+	slots := make(chan struct{}, atATime)
 	panics := make(chan any, n)
 	for i := range n {
 		slots <- struct{}{}

@@ -7,6 +7,7 @@ import (
 	"regent/leadership"
 	"regent/leadership/rule"
 	"regent/store/internal/history"
+	"regent/store/internal/logs"
 )
 
 // maxPruned is how many events one change deletes at most: more than it adds, and few enough to
@@ -24,7 +25,7 @@ type batch struct {
 	frame   []byte
 	empty   int // the length of a frame that changes nothing
 	changed map[leadership.Election]*entry
-	logs    map[rule.LogID]*logEntry
+	logs    map[rule.LogID]*logs.Log
 	events  []span  // of new events in frame, in order
 	dropped []place // of forgotten events
 
@@ -34,7 +35,7 @@ type batch struct {
 type span struct{ from, to int }
 
 func newBatch(t *table, h history.Span, c rule.Codec) *batch {
-	return &batch{table: t, history: h, codec: c, changed: make(map[leadership.Election]*entry), logs: make(map[rule.LogID]*logEntry)}
+	return &batch{table: t, history: h, codec: c, changed: make(map[leadership.Election]*entry), logs: make(map[rule.LogID]*logs.Log)}
 }
 
 // begin makes the batch an empty one at the given instant.

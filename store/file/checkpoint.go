@@ -142,7 +142,7 @@ func (t *table) encode(h fileHead, write func([]byte) error) error {
 		}
 	}
 	for _, l := range t.logs {
-		if err := l.encode(add); err != nil {
+		if err := encodeLog(l, add); err != nil {
 			return err
 		}
 	}

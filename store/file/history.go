@@ -13,7 +13,6 @@ import (
 	"regent/store/internal/history"
 )
 
-// Events implements service.Store.
 func (s *Store) Events(ctx context.Context, e leadership.Election, after leadership.Revision, limit int) ([]leadership.Event, error) {
 	var found []slot
 	err := s.view(ctx, func(t *table) {
@@ -29,7 +28,6 @@ func (s *Store) Events(ctx context.Context, e leadership.Election, after leaders
 	return s.read(found, err)
 }
 
-// Unannounced implements service.Store.
 func (s *Store) Unannounced(ctx context.Context, e leadership.Election, limit int) ([]leadership.Event, error) {
 	var found []slot
 	err := s.view(ctx, func(t *table) {
@@ -66,7 +64,6 @@ func (s *Store) read(found []slot, err error) ([]leadership.Event, error) {
 	return events, nil
 }
 
-// Since implements service.Store.
 func (s *Store) Since(ctx context.Context, after time.Time, limit int) (recent rule.Recent, err error) {
 	now, err := s.settled(ctx)
 	if err != nil {

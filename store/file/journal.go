@@ -1,61 +1,23 @@
 package file
 
 import (
-	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"regent/leadership"
 	"regent/leadership/rule"
 	"regent/leadership/service"
+	"regent/store/internal/logs"
 )
-
-// logEntry is a log: its head, its snapshot and its segments. Once it is in a table it is never
-// changed, but for segments that are appended behind the end of its slice.
-type logEntry struct {
-	head     rule.Log
-	snapshot rule.Segment
-	segments []rule.Segment // in order
-}
 
 var _ service.Journal = (*Store)(nil)
 
-// put puts a segment in its place. It changes no segment that another copy of the entry has.
-func (l *logEntry) put(s rule.Segment) {
-	at := l.behind(s.First - 1)
-	switch {
-	case s.First == 0:
-		l.snapshot = s
-	case at == len(l.segments):
-		l.segments = append(l.segments, s)
-	case l.segments[at].First == s.First:
-		l.segments = slices.Clone(l.segments)
-		l.segments[at] = s
-	default:
-		l.segments = slices.Insert(slices.Clone(l.segments), at, s)
-	}
-}
-
-// trim deletes the segments up to the index. It reports whether there were any.
-func (l *logEntry) trim(upTo leadership.Index) bool {
-	at := l.behind(upTo)
-	l.segments = slices.Clone(l.segments[at:]) // so that the deleted ones leave the memory
-	return at > 0
-}
-
-// behind is the place of the first segment with an entry after the index.
-func (l *logEntry) behind(after leadership.Index) int {
-	at, _ := slices.BinarySearchFunc(l.segments, after, func(s rule.Segment, i leadership.Index) int {
-		return cmp.Compare(s.Last, i+1)
-	})
-	return at
-}
-
 // log is a log as the batch has it so far.
-func (b *batch) log(id rule.LogID) *logEntry {
+func (b *batch) log(id rule.LogID) *logs.Log {
 	if l := b.logs[id]; l != nil {
 		return l
 	}
@@ -63,7 +25,7 @@ func (b *batch) log(id rule.LogID) *logEntry {
 }
 
 // ownLog returns a log for the batch to change.
-func (b *batch) ownLog(id rule.LogID) *logEntry {
+func (b *batch) ownLog(id rule.LogID) *logs.Log {
 	if b.logs[id] == nil {
 		own := *b.table.log(id)
 		b.logs[id] = &own
@@ -72,17 +34,17 @@ func (b *batch) ownLog(id rule.LogID) *logEntry {
 }
 
 // log returns a log of the table, an empty one if it was never written.
-func (t *table) log(id rule.LogID) *logEntry {
+func (t *table) log(id rule.LogID) *logs.Log {
 	if l := t.logs[id]; l != nil {
 		return l
 	}
-	return &logEntry{head: rule.Log{ID: id}}
+	return &logs.Log{Head: rule.Log{ID: id}}
 }
 
 // amend decides on a log, and adds the change to the batch. If it returns an error it has added
 // nothing.
 func (b *batch) amend(id rule.LogID, decide func(rule.Log) (rule.LogChange, error)) (rule.Log, error) {
-	head := b.log(id).head
+	head := b.log(id).Head
 	ch, err := func() (rule.LogChange, error) {
 		defer b.catch()
 		return decide(head)
@@ -97,16 +59,16 @@ func (b *batch) amend(id rule.LogID, decide func(rule.Log) (rule.LogChange, erro
 		return rule.Log{}, err
 	}
 	l := b.ownLog(id)
-	l.head = rule.Log{ID: id, Text: ch.Text, Body: ch.Body, WrittenAt: b.now}
-	b.frame = appendLog(b.frame, &l.head)
+	l.Head = rule.Log{ID: id, Text: ch.Text, Body: ch.Body, WrittenAt: b.now}
+	b.frame = appendLog(b.frame, &l.Head)
 	for _, s := range ch.Add {
 		if s.At.IsZero() {
 			s.At = b.now
 		}
-		l.put(s)
+		l.Put(s)
 		b.frame = appendSegment(b.frame, id, &s)
 	}
-	return l.head, nil
+	return l.Head, nil
 }
 
 // sound returns an error if a change could make a sector of zeros, or has a segment that cannot be.
@@ -126,8 +88,8 @@ func sound(id rule.LogID, ch rule.LogChange) error {
 
 // trim deletes segments of a log.
 func (b *batch) trim(id rule.LogID, upTo leadership.Index) {
-	if b.log(id).behind(upTo) > 0 {
-		b.ownLog(id).trim(upTo)
+	if b.log(id).Behind(upTo) > 0 {
+		b.ownLog(id).Trim(upTo)
 		b.frame = appendTrim(b.frame, id, upTo)
 	}
 }
@@ -162,7 +124,6 @@ func (s *Store) Amend(ctx context.Context, id rule.LogID, decide func(rule.Log) 
 	return after, nil
 }
 
-// Trim implements service.Journal.
 func (s *Store) Trim(ctx context.Context, id rule.LogID, upTo leadership.Index) error {
 	return s.writer.do(ctx, func(b *batch) error {
 		b.trim(id, upTo)
@@ -170,43 +131,24 @@ func (s *Store) Trim(ctx context.Context, id rule.LogID, upTo leadership.Index) 
 	})
 }
 
-// Look implements service.Journal.
 func (s *Store) Look(ctx context.Context, id rule.LogID) (head rule.Log, err error) {
-	err = s.view(ctx, func(t *table) { head = t.log(id).head })
+	err = s.view(ctx, func(t *table) { head = t.log(id).Head })
 	return head, err
 }
 
-// Segments implements service.Journal.
 func (s *Store) Segments(ctx context.Context, id rule.LogID, after leadership.Index, limit int) (found []rule.Segment, err error) {
-	err = s.view(ctx, func(t *table) {
-		l, size := t.log(id), 0
-		for _, segment := range l.segments[l.behind(after):] {
-			if size += len(segment.Data); len(found) >= limit || size > leadership.MaxReadBytes && len(found) > 0 {
-				break
-			}
-			found = append(found, segment)
-		}
-	})
+	err = s.view(ctx, func(t *table) { found = t.log(id).Page(after, limit) })
 	return found, err
 }
 
-// Snapshot implements service.Journal.
 func (s *Store) Snapshot(ctx context.Context, id rule.LogID) (snapshot rule.Segment, err error) {
-	err = s.view(ctx, func(t *table) { snapshot = t.log(id).snapshot })
+	err = s.view(ctx, func(t *table) { snapshot = t.log(id).Snapshot })
 	return snapshot, err
 }
 
-// Logs implements service.Journal.
 func (s *Store) Logs(ctx context.Context, after rule.LogID, limit int) (ids []rule.LogID, err error) {
-	err = s.view(ctx, func(t *table) {
-		for id := range t.logs {
-			if id.Compare(after) > 0 {
-				ids = append(ids, id)
-			}
-		}
-	})
-	slices.SortFunc(ids, rule.LogID.Compare)
-	return ids[:min(len(ids), max(limit, 0))], err
+	err = s.view(ctx, func(t *table) { ids = slices.Collect(maps.Keys(t.logs)) })
+	return logs.After(ids, after, limit), err
 }
 
 // appendLogID begins an entry of a log.
@@ -255,7 +197,7 @@ func (d *decoder) segment() (id rule.LogID, s rule.Segment) {
 func (t *table) replayLog(d *decoder) {
 	if head := d.log(); d.err == nil {
 		l := t.log(head.ID)
-		l.head, t.logs[head.ID] = head, l
+		l.Head, t.logs[head.ID] = head, l
 	}
 }
 
@@ -263,7 +205,7 @@ func (t *table) replayLog(d *decoder) {
 func (t *table) replaySegment(d *decoder) {
 	id, s := d.segment()
 	if l := t.logs[id]; l != nil {
-		l.put(s)
+		l.Put(s)
 	} else {
 		d.fail(fmt.Sprintf("a segment belongs to the %s of %q, which is not there", id.Kind, id.Election))
 	}
@@ -272,22 +214,22 @@ func (t *table) replaySegment(d *decoder) {
 // replayTrim deletes segments of a log.
 func (t *table) replayTrim(d *decoder) {
 	id, upTo := d.logID(), leadership.Index(d.varint())
-	if l := t.logs[id]; l == nil || !l.trim(upTo) {
+	if l := t.logs[id]; l == nil || !l.Trim(upTo) {
 		d.fail(fmt.Sprintf("segments of the %s of %q are deleted that are not there", id.Kind, id.Election))
 	}
 }
 
-// encode passes the parts of a log to add.
-func (l *logEntry) encode(add func(func([]byte) []byte) error) error {
-	err := add(func(b []byte) []byte { return appendLog(b, &l.head) })
-	if err == nil && l.snapshot.Last > 0 {
-		err = add(func(b []byte) []byte { return appendSegment(b, l.head.ID, &l.snapshot) })
+// encodeLog passes the parts of a log to add.
+func encodeLog(l *logs.Log, add func(func([]byte) []byte) error) error {
+	err := add(func(b []byte) []byte { return appendLog(b, &l.Head) })
+	if err == nil && l.Snapshot.Last > 0 {
+		err = add(func(b []byte) []byte { return appendSegment(b, l.Head.ID, &l.Snapshot) })
 	}
-	for i := range l.segments {
+	for i := range l.Segments {
 		if err != nil {
 			return err
 		}
-		err = add(func(b []byte) []byte { return appendSegment(b, l.head.ID, &l.segments[i]) })
+		err = add(func(b []byte) []byte { return appendSegment(b, l.Head.ID, &l.Segments[i]) })
 	}
 	return err
 }

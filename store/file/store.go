@@ -121,7 +121,6 @@ func (s *Store) Close() error {
 	return errors.Join(s.writer.close(), s.folder.Close())
 }
 
-// Update implements service.Store.
 func (s *Store) Update(ctx context.Context, e leadership.Election, _ rule.Expect, decide func(rule.Snapshot) (rule.Change, error)) (rule.Snapshot, error) {
 	var after entry
 	var at time.Time
@@ -135,7 +134,6 @@ func (s *Store) Update(ctx context.Context, e leadership.Election, _ rule.Expect
 	return after.snapshot(e, at)
 }
 
-// Renew implements service.Store.
 func (s *Store) Renew(ctx context.Context, leases []rule.Renewal) []rule.Renewed {
 	// The writer may still be at work when the caller has given up, so it works on a copy, and its
 	// answers are only taken if it has finished.
@@ -153,7 +151,6 @@ func (s *Store) Renew(ctx context.Context, leases []rule.Renewal) []rule.Renewed
 	return renewed
 }
 
-// MarkAnnounced implements service.Store.
 func (s *Store) MarkAnnounced(ctx context.Context, ids []leadership.EventID) error {
 	ids = slices.Clone(ids) // for the same reason
 	return s.writer.do(ctx, func(b *batch) error {
@@ -192,13 +189,11 @@ func (s *Store) viewAt(ctx context.Context, read func(t *table, now time.Time)) 
 	})
 }
 
-// Get implements service.Store.
 func (s *Store) Get(ctx context.Context, e leadership.Election) (snap rule.Snapshot, err error) {
 	failed := s.viewAt(ctx, func(t *table, now time.Time) { snap, err = t.entries[e].snapshot(e, now) })
 	return snap, cmp.Or(failed, err)
 }
 
-// List implements service.Store.
 func (s *Store) List(ctx context.Context, prefix string, after leadership.Election, limit int) (listing rule.Listing, err error) {
 	err = s.viewAt(ctx, func(t *table, now time.Time) {
 		from, found := slices.BinarySearch(t.names, max(after, leadership.Election(prefix)))
@@ -248,7 +243,6 @@ func (t *table) listing(names []leadership.Election, limit int, now time.Time) (
 	return listing
 }
 
-// Retirable implements service.Store.
 func (s *Store) Retirable(ctx context.Context, at time.Time, limit int) (due []leadership.Election, err error) {
 	err = s.view(ctx, func(t *table) { due = t.retire.By(at, limit) })
 	return due, err

@@ -10,6 +10,7 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/rule"
+	"regent/store/internal/logs"
 	"regent/store/internal/retirement"
 )
 
@@ -21,7 +22,7 @@ type table struct {
 	waiting map[leadership.Election]bool // have events that are not announced
 	retire  retirement.Plan
 	events  pages
-	logs    map[rule.LogID]*logEntry
+	logs    map[rule.LogID]*logs.Log
 
 	last   time.Time // of the last commit
 	pruned time.Time // of the newest event that was deleted
@@ -76,7 +77,7 @@ func newTable() *table {
 		held:    make(map[leadership.Election]bool),
 		waiting: make(map[leadership.Election]bool),
 		retire:  make(retirement.Plan),
-		logs:    make(map[rule.LogID]*logEntry),
+		logs:    make(map[rule.LogID]*logs.Log),
 	}
 }
 

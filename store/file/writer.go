@@ -98,17 +98,13 @@ func openWriter(path string, span history.Span, c Config) (*writer, error) {
 func (w *writer) close() error {
 	err := w.checkpoints.wait()
 	if w.failed.Load() == nil {
-		err = errors.Join(err, w.noteClosed())
+		if gone := w.log.inPlace(); gone != nil { // another folder has taken the place of this one
+			err = errors.Join(err, fmt.Errorf("file: %w", gone))
+		} else {
+			err = errors.Join(err, w.log.writeState(true))
+		}
 	}
 	return errors.Join(err, w.log.disk.Close())
-}
-
-// noteClosed writes the state, but not to a folder that has taken the place of this one.
-func (w *writer) noteClosed() error {
-	if err := w.log.inPlace(); err != nil {
-		return fmt.Errorf("file: %w", err)
-	}
-	return w.log.writeState(true)
 }
 
 // stop lets the calls that wait finish, ends the goroutine and waits for it. It reports whether it
@@ -202,12 +198,7 @@ func (w *writer) next() []*job {
 	select {
 	case j := <-w.jobs:
 		batch = append(batch, j)
-	default:
-		select {
-		case j := <-w.jobs:
-			batch = append(batch, j)
-		case <-w.closing:
-		}
+	case <-w.closing:
 	}
 	for len(batch) < maxJobs {
 		select {

@@ -6,10 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"cloud.google.com/go/firestore/apiv1/firestorepb"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"regent/leadership"
 	"regent/leadership/rule"
@@ -27,11 +25,17 @@ func (s *Store) Held(ctx context.Context, after leadership.Election, limit int) 
 		return rule.Listing{}, nil
 	}
 	limit = min(limit, maxPage-1)
-	q := leases(filter(leaderField, firestorepb.StructuredQuery_FieldFilter_GREATER_THAN, text("")), leaderField, limit+1)
-	if leader, e, ok := cutHolder(after); ok {
-		q.StartAt = &firestorepb.Cursor{Values: []*firestorepb.Value{text(leader), reference(s.database.lease(e))}}
+	q := query{
+		parent:     s.database.documents(),
+		collection: collection,
+		where:      where(leaderField, greater, text("")),
+		by:         leaderField,
+		limit:      limit + 1,
 	}
-	answer, err := s.find(ctx, s.database.documents(), q)
+	if leader, e, ok := cutHolder(after); ok {
+		q.after, q.afterBy = s.database.lease(e), text(leader)
+	}
+	answer, err := s.run(ctx, q)
 	if err != nil {
 		return rule.Listing{}, unavailable(ctx, operation, indexed(leaderField, err))
 	}
@@ -69,8 +73,13 @@ func (s *Store) Retirable(ctx context.Context, at time.Time, limit int) ([]leade
 	if limit < 1 {
 		return nil, nil
 	}
-	q := leases(filter(retireField, firestorepb.StructuredQuery_FieldFilter_LESS_THAN_OR_EQUAL, instant(at)), retireField, min(limit, maxPage))
-	answer, err := s.find(ctx, s.database.documents(), q)
+	answer, err := s.run(ctx, query{
+		parent:     s.database.documents(),
+		collection: collection,
+		where:      where(retireField, notGreater, instant(at)),
+		by:         retireField,
+		limit:      limit,
+	})
 	if err != nil {
 		return nil, unavailable(ctx, operation, indexed(retireField, err))
 	}
@@ -81,17 +90,6 @@ func (s *Store) Retirable(ctx context.Context, at time.Time, limit int) ([]leade
 		}
 	}
 	return due, nil
-}
-
-// leases asks for lease documents that pass the filter, in the order of its field and then of
-// names.
-func leases(where *firestorepb.StructuredQuery_Filter, by string, limit int) *firestorepb.StructuredQuery {
-	return &firestorepb.StructuredQuery{
-		From:    []*firestorepb.StructuredQuery_CollectionSelector{{CollectionId: collection}},
-		Where:   where,
-		OrderBy: []*firestorepb.StructuredQuery_Order{ascending(by), ascending(nameField)},
-		Limit:   wrapperspb.Int32(int32(limit)),
-	}
 }
 
 // indexed says what to do if Firestore refused a query because an index is missing.

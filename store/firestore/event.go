@@ -33,7 +33,7 @@ const (
 // creation writes an event that must not exist yet, and was not announced; due is when it may be
 // deleted.
 func (d database) creation(ev leadership.Event, due time.Time) *firestorepb.Write {
-	w := put(d.event(ev.ID()), encodeEvent(ev, due), absent())
+	w := put(d.event(ev.ID()), encodeEvent(ev, due), exists(false))
 	w.UpdateTransforms = []*firestorepb.DocumentTransform_FieldTransform{{
 		FieldPath: requestedField,
 		TransformType: &firestorepb.DocumentTransform_FieldTransform_SetToServerValue{

@@ -116,14 +116,15 @@ func (s *Store) left(ctx context.Context, e leadership.Election, limit int) (lef
 
 // unannounced asks for the outbox of an election, or of all.
 func (s *Store) unannounced(e leadership.Election) query {
+	waiting := where(unannouncedField, equal, boolean(true))
 	if e != "" {
-		return query{parent: s.database.lease(e), collection: eventsCollection, onlyWith: unannouncedField}
+		return query{parent: s.database.lease(e), collection: eventsCollection, where: waiting}
 	}
 	return query{
 		parent:     s.database.documents(),
 		collection: eventsCollection,
 		everywhere: true,
-		onlyWith:   unannouncedField,
+		where:      waiting,
 		from:       s.database.lease("0"), // the first and the last name an election can have: other collections may be called events too
 		before:     s.database.lease(lastRune),
 	}
@@ -199,7 +200,7 @@ func (s *Store) marks(ids []leadership.EventID) []*firestorepb.Write {
 			continue
 		}
 		seen[id] = true
-		w := put(s.database.event(id), nil, present())
+		w := put(s.database.event(id), nil, exists(true))
 		w.UpdateMask = &firestorepb.DocumentMask{FieldPaths: []string{unannouncedField}}
 		writes = append(writes, w)
 	}

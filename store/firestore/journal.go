@@ -41,7 +41,7 @@ func (h head) size() int { return len(h.log.Text) + len(h.log.Body) }
 // Amend is one Commit if this handle has read or written the log's head lately, and the store still
 // has that head; else one BatchGetDocuments and, if there is something to write, one Commit.
 func (s *Store) Amend(ctx context.Context, id rule.LogID, decide func(rule.Log) (rule.LogChange, error)) (rule.Log, error) {
-	operation := amending(id)
+	operation := fmt.Sprintf("change the %s of %q", id.Kind, id.Election)
 	if err := s.begin(ctx); err != nil {
 		return rule.Log{}, unavailable(ctx, operation, err)
 	}
@@ -76,10 +76,6 @@ func (s *Store) Amend(ctx context.Context, id rule.LogID, decide func(rule.Log) 
 		refused = err
 	}
 	return rule.Log{}, unavailable(ctx, operation, fmt.Errorf("%w: %w", errContention, refused))
-}
-
-func amending(id rule.LogID) string {
-	return fmt.Sprintf("change the %s of %q", id.Kind, id.Election)
 }
 
 // amendUnread decides on the head that this handle knows, and commits under its guard. ok is false,

@@ -26,12 +26,9 @@ const (
 	kindMark = "!"
 )
 
-// revisionDigits is the number of digits of an event's document id, so that names sort as revisions
-// do.
-const revisionDigits = 20
-
-// indexDigits is the number of digits of a segment's document id, for the same reason.
-const indexDigits = 20
+// idDigits is the number of digits of an event's or a segment's document id, so that names sort as
+// revisions and indices do.
+const idDigits = 20
 
 // database names a Firestore database: projects/P/databases/D.
 type database string
@@ -49,7 +46,7 @@ func (d database) newest(e leadership.Election) string {
 }
 
 func (d database) event(id leadership.EventID) string {
-	return fmt.Sprintf("%s/%s/%0*d", d.lease(id.Election), eventsCollection, revisionDigits, id.Revision)
+	return fmt.Sprintf("%s/%s/%0*d", d.lease(id.Election), eventsCollection, idDigits, id.Revision)
 }
 
 func (d database) log(id rule.LogID) string {
@@ -65,7 +62,7 @@ func parseLog(name string) (id rule.LogID, ok bool) {
 
 // segment is the name of the segment of a log that is kept at the place; see placeOf.
 func (d database) segment(id rule.LogID, place leadership.Index) string {
-	return fmt.Sprintf("%s/%s/%0*d", d.log(id), segmentsCollection, indexDigits, place)
+	return fmt.Sprintf("%s/%s/%0*d", d.log(id), segmentsCollection, idDigits, place)
 }
 
 // afterEvents sorts after the names of all events of an election, and before those of the next.
@@ -94,7 +91,7 @@ func (d database) parseEvent(name string) (id leadership.EventID, ok bool) {
 
 func parseRevision(digits string) (leadership.Revision, error) {
 	n, err := strconv.ParseInt(digits, 10, 64)
-	if err != nil || n < 1 || fmt.Sprintf("%0*d", revisionDigits, n) != digits {
+	if err != nil || n < 1 || fmt.Sprintf("%0*d", idDigits, n) != digits {
 		return 0, fmt.Errorf("%.64q is no revision", digits)
 	}
 	return leadership.Revision(n), nil

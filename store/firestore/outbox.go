@@ -63,15 +63,8 @@ func (l *outboxLooks) lost(noIndex bool) {
 // lately reads what was requested since then and is still to be announced, in the order of names.
 // ok is false if there is more than the limit, or no index for that.
 func (s *Store) lately(ctx context.Context, since time.Time, limit int) (found findings, ok bool, err error) {
-	q := query{
-		parent:     s.database.documents(),
-		collection: eventsCollection,
-		everywhere: true,
-		onlyWith:   unannouncedField,
-		by:         requestedField,
-		later:      since,
-		limit:      min(limit, maxPage),
-	}
+	q := s.requestedAfter(since, min(limit, maxPage))
+	q.where = append(q.where, where(unannouncedField, equal, boolean(true))...)
 	found, err = s.run(ctx, q)
 	switch {
 	case status.Code(err) == codes.FailedPrecondition:

@@ -179,7 +179,9 @@ func (s *Store) secret(ctx context.Context) (keys keyring, at time.Time, err err
 		if err != nil || keys.known() && r.at.Sub(created) < secretAge {
 			return keys, r.at, err
 		}
-		next, err := newSealKey(random(secretBytes))
+		secret := make([]byte, secretBytes)
+		rand.Read(secret) // which never fails
+		next, err := newSealKey(secret)
 		if err != nil {
 			return keyring{}, time.Time{}, err
 		}
@@ -225,11 +227,4 @@ func decodeSecret(r reading) (keys keyring, created time.Time, err error) {
 		return keyring{}, time.Time{}, fmt.Errorf("firestore: the secret of tickets: %w", err)
 	}
 	return keys, created, nil
-}
-
-// random returns n bytes of a cryptographic random source.
-func random(n int) []byte {
-	b := make([]byte, n)
-	rand.Read(b) // which never fails
-	return b
 }

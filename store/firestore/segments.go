@@ -3,7 +3,6 @@ package firestore
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"cloud.google.com/go/firestore/apiv1/firestorepb"
 
@@ -173,7 +172,8 @@ func (s *Store) Trim(ctx context.Context, id rule.LogID, upTo leadership.Index) 
 		for _, r := range found.docs {
 			q.after = r.doc.Name
 			if !emptied(r.doc.Fields) {
-				writes = append(writes, put(r.doc.Name, emptySegment(found.at), nil))
+				left := values{schemaField: integer(logSchema), deleteField: instant(found.at)}
+				writes = append(writes, put(r.doc.Name, left, nil))
 			}
 		}
 		results, err := s.batchWrite(ctx, writes)
@@ -190,11 +190,6 @@ func (s *Store) Trim(ctx context.Context, id rule.LogID, upTo leadership.Index) 
 			return nil
 		}
 	}
-}
-
-// emptySegment is what Trim leaves of a segment until the database deletes it.
-func emptySegment(due time.Time) values {
-	return values{schemaField: integer(logSchema), deleteField: instant(due)}
 }
 
 // emptied reports whether a document is what Trim has left of a segment.

@@ -38,7 +38,7 @@ func (s *Store) Since(ctx context.Context, after time.Time, limit int) (rule.Rec
 	begin := from
 	if n := s.requests.between(from, soon); n >= sincePage {
 		all := s.requestedSince(from)
-		all.earlier = time.Unix(soon, 0)
+		all.where = append(all.where, where(requestedField, less, instant(time.Unix(soon, 0)))...)
 		if counted, at, err := s.count(ctx, all); err == nil && counted == n {
 			begin, window.now = soon, at
 		}
@@ -60,7 +60,7 @@ func (s *Store) Since(ctx context.Context, after time.Time, limit int) (rule.Rec
 			return s.history.Since(after, window.now, window.events, limit)
 		}
 		last := found.docs[len(found.docs)-1].doc
-		q.after, q.afterAt = last.Name, last.Fields[requestedField].GetTimestampValue().AsTime()
+		q.after, q.afterBy = last.Name, last.Fields[requestedField]
 	}
 }
 
@@ -99,8 +99,19 @@ func (r *requests) note(from, begin int64, w window) {
 
 // requestedSince asks for all events that were requested in the second or later.
 func (s *Store) requestedSince(second int64) query {
-	at := time.Unix(max(second, 1), -1000) // Firestore knows no time before the year 1
-	return query{parent: s.database.documents(), collection: eventsCollection, everywhere: true, by: requestedField, later: at, limit: sincePage}
+	return s.requestedAfter(time.Unix(max(second, 1), -1000), sincePage) // Firestore knows no time before the year 1
+}
+
+// requestedAfter asks for all events that were requested after an instant, in that order.
+func (s *Store) requestedAfter(at time.Time, limit int) query {
+	return query{
+		parent:     s.database.documents(),
+		collection: eventsCollection,
+		everywhere: true,
+		where:      where(requestedField, greater, instant(at)),
+		by:         requestedField,
+		limit:      limit,
+	}
 }
 
 // window gathers the events that were committed after an instant and not after now, in the order in

@@ -217,15 +217,12 @@ func (d document) asSeen() *firestorepb.Precondition { return unchangedSince(d.u
 // no such document.
 func unchangedSince(updated time.Time) *firestorepb.Precondition {
 	if updated.IsZero() {
-		return absent()
+		return exists(false)
 	}
 	return &firestorepb.Precondition{ConditionType: &firestorepb.Precondition_UpdateTime{UpdateTime: stamp(updated)}}
 }
 
-func absent() *firestorepb.Precondition {
-	return &firestorepb.Precondition{ConditionType: &firestorepb.Precondition_Exists{Exists: false}}
-}
-
-func present() *firestorepb.Precondition {
-	return &firestorepb.Precondition{ConditionType: &firestorepb.Precondition_Exists{Exists: true}}
+// exists is the condition that there is such a document, or that there is none.
+func exists(there bool) *firestorepb.Precondition {
+	return &firestorepb.Precondition{ConditionType: &firestorepb.Precondition_Exists{Exists: there}}
 }

@@ -11,12 +11,14 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"regent/leadership"
 	"regent/leadership/rule"
 	"regent/leadership/service"
 	"regent/store/internal/history"
+	"regent/store/internal/logs"
 	"regent/store/internal/retirement"
 )
 
@@ -35,11 +37,9 @@ type Config struct {
 
 // Store is one handle on data in memory.
 type Store struct {
-	data  *data
-	codec rule.Codec
-
-	mu     sync.Mutex
-	closed bool // guarded by mu
+	data   *data
+	codec  rule.Codec
+	closed atomic.Bool
 }
 
 // data is what all handles share.
@@ -52,7 +52,7 @@ type data struct {
 	records   map[leadership.Election]stored
 	events    map[leadership.Election][]leadership.Event
 	announced map[leadership.EventID]bool
-	logs      map[rule.LogID]logData
+	logs      map[rule.LogID]logs.Log
 }
 
 // stored is a record as it is stored: Policy and Standing only as their text.
@@ -76,7 +76,7 @@ func New(c Config) *Store {
 		records:   make(map[leadership.Election]stored),
 		events:    make(map[leadership.Election][]leadership.Event),
 		announced: make(map[leadership.EventID]bool),
-		logs:      make(map[rule.LogID]logData),
+		logs:      make(map[rule.LogID]logs.Log),
 	}}
 }
 
@@ -88,36 +88,28 @@ func (s *Store) OpenAs(c rule.Codec) *Store { return &Store{data: s.data, codec:
 
 // Close ends this handle. The data stay as long as there is another.
 func (s *Store) Close() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.closed = true
+	s.closed.Store(true)
 	return nil
 }
 
-// ready returns an error if a call may not go on.
-func (s *Store) ready(ctx context.Context) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return fmt.Errorf("memory: %w: the store is closed", leadership.StoreUnavailable)
+// lock returns the data for a call, which must unlock them, or an error if it may not go on.
+func (s *Store) lock(ctx context.Context) (*data, error) {
+	if s.closed.Load() {
+		return nil, fmt.Errorf("memory: %w: the store is closed", leadership.StoreUnavailable)
 	}
 	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("memory: %w: %w", leadership.StoreUnavailable, err)
+		return nil, fmt.Errorf("memory: %w: %w", leadership.StoreUnavailable, err)
 	}
-	return nil
+	s.data.mu.Lock()
+	return s.data, nil
 }
 
 func (s *Store) Update(ctx context.Context, e leadership.Election, _ rule.Expect, decide func(rule.Snapshot) (rule.Change, error)) (rule.Snapshot, error) {
-	if err := s.ready(ctx); err != nil {
+	d, err := s.lock(ctx)
+	if err != nil {
 		return rule.Snapshot{}, err
 	}
-	s.data.mu.Lock()
-	defer s.data.mu.Unlock()
-	return s.update(e, decide)
-}
-
-func (s *Store) update(e leadership.Election, decide func(rule.Snapshot) (rule.Change, error)) (rule.Snapshot, error) {
-	d := s.data
+	defer d.mu.Unlock()
 	snap, err := s.read(e)
 	if err != nil {
 		return rule.Snapshot{}, err
@@ -178,11 +170,10 @@ func (s *Store) Get(ctx context.Context, e leadership.Election) (rule.Snapshot, 
 }
 
 func (s *Store) List(ctx context.Context, prefix string, after leadership.Election, limit int) (rule.Listing, error) {
-	if err := s.ready(ctx); err != nil {
+	d, err := s.lock(ctx)
+	if err != nil {
 		return rule.Listing{}, err
 	}
-	d := s.data
-	d.mu.Lock()
 	defer d.mu.Unlock()
 	names := d.names(prefix, after)
 	var listing rule.Listing
@@ -212,11 +203,10 @@ func (d *data) names(prefix string, after leadership.Election) []leadership.Elec
 
 // Held implements service.Store, in the order of names.
 func (s *Store) Held(ctx context.Context, after leadership.Election, limit int) (rule.Listing, error) {
-	if err := s.ready(ctx); err != nil {
+	d, err := s.lock(ctx)
+	if err != nil {
 		return rule.Listing{}, err
 	}
-	d := s.data
-	d.mu.Lock()
 	defer d.mu.Unlock()
 	var listing rule.Listing
 	var last leadership.Election
@@ -237,11 +227,10 @@ func (s *Store) Held(ctx context.Context, after leadership.Election, limit int) 
 }
 
 func (s *Store) Retirable(ctx context.Context, at time.Time, limit int) ([]leadership.Election, error) {
-	if err := s.ready(ctx); err != nil {
+	d, err := s.lock(ctx)
+	if err != nil {
 		return nil, err
 	}
-	d := s.data
-	d.mu.Lock()
 	defer d.mu.Unlock()
 	due := make(retirement.Plan)
 	for e := range d.records {
@@ -277,13 +266,13 @@ func (s *Store) renew(ctx context.Context, c rule.Renewal) rule.Renewed {
 }
 
 func (s *Store) Events(ctx context.Context, e leadership.Election, after leadership.Revision, limit int) ([]leadership.Event, error) {
-	if err := s.ready(ctx); err != nil {
+	d, err := s.lock(ctx)
+	if err != nil {
 		return nil, err
 	}
-	s.data.mu.Lock()
-	defer s.data.mu.Unlock()
+	defer d.mu.Unlock()
 	var found []leadership.Event
-	for _, event := range s.data.events[e] {
+	for _, event := range d.events[e] {
 		if event.Revision > after && len(found) < limit {
 			found = append(found, event)
 		}
@@ -292,15 +281,14 @@ func (s *Store) Events(ctx context.Context, e leadership.Election, after leaders
 }
 
 func (s *Store) Since(ctx context.Context, after time.Time, limit int) (rule.Recent, error) {
-	if err := s.ready(ctx); err != nil {
+	d, err := s.lock(ctx)
+	if err != nil {
 		return rule.Recent{}, err
 	}
-	d := s.data
+	defer d.mu.Unlock()
 	if after.Before(d.begins) {
 		return rule.Recent{}, history.Compacted(after, d.begins)
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	now := d.now()
 	var found []leadership.Event
 	for _, events := range d.events {
@@ -314,11 +302,10 @@ func (s *Store) Since(ctx context.Context, after time.Time, limit int) (rule.Rec
 }
 
 func (s *Store) Unannounced(ctx context.Context, e leadership.Election, limit int) ([]leadership.Event, error) {
-	if err := s.ready(ctx); err != nil {
+	d, err := s.lock(ctx)
+	if err != nil {
 		return nil, err
 	}
-	d := s.data
-	d.mu.Lock()
 	defer d.mu.Unlock()
 	elections := []leadership.Election{e}
 	if e == "" {
@@ -339,11 +326,10 @@ func (s *Store) Unannounced(ctx context.Context, e leadership.Election, limit in
 }
 
 func (s *Store) MarkAnnounced(ctx context.Context, ids []leadership.EventID) error {
-	if err := s.ready(ctx); err != nil {
+	d, err := s.lock(ctx)
+	if err != nil {
 		return err
 	}
-	d := s.data
-	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, id := range ids {
 		if slices.ContainsFunc(d.events[id.Election], func(event leadership.Event) bool { return event.ID() == id }) {

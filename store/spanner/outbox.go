@@ -186,10 +186,14 @@ func (s *Store) MarkAnnounced(ctx context.Context, ids []leadership.EventID) err
 	if len(ids) == 0 {
 		return nil
 	}
+	keys := make([]spanner.KeySet, len(ids))
+	for i, id := range ids {
+		keys[i] = spanner.Key{string(id.Election), int64(id.Revision)}
+	}
 	_, err = s.transact(ctx, "announced", fmt.Sprintf("%d events", len(ids)), 0, func(ctx context.Context, tx *spanner.ReadWriteTransaction) error {
 		var marks []*spanner.Mutation
 		options := &spanner.ReadOptions{RequestTag: tag("announced")}
-		rows := tx.ReadWithOptions(ctx, "LeadershipEvents", keysOf(ids), []string{"cluster_id", "revision", "pending"}, options)
+		rows := tx.ReadWithOptions(ctx, "LeadershipEvents", spanner.KeySets(keys...), []string{"cluster_id", "revision", "pending"}, options)
 		err := rows.Do(func(r *spanner.Row) error {
 			var e struct {
 				ClusterID string           `spanner:"cluster_id"`
@@ -218,13 +222,4 @@ func (s *Store) MarkAnnounced(ctx context.Context, ids []leadership.EventID) err
 		return nil
 	}
 	return err
-}
-
-// keysOf are the keys of the events in LeadershipEvents.
-func keysOf(ids []leadership.EventID) spanner.KeySet {
-	keys := make([]spanner.KeySet, len(ids))
-	for i, id := range ids {
-		keys[i] = spanner.Key{string(id.Election), int64(id.Revision)}
-	}
-	return spanner.KeySets(keys...)
 }

@@ -4,13 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"slices"
 	"time"
 
 	"cloud.google.com/go/spanner"
 
 	"regent/leadership"
 	"regent/leadership/rule"
+	"regent/leadership/service"
 )
 
 // renewSQL sends all heartbeats in one statement. A second statement could not follow in the same
@@ -126,25 +127,8 @@ func (s *Store) tryEach(ctx context.Context, pieces []piece, patience time.Durat
 		}
 		return nil
 	}
-	var all sync.WaitGroup
-	slots := make(chan struct{}, parts)
-	isSlow, panics := make([]bool, len(pieces)), make(chan any, len(pieces))
-	for i, p := range pieces {
-		slots <- struct{}{}
-		all.Go(func() {
-			defer func() {
-				if v := recover(); v != nil {
-					panics <- v
-				}
-				<-slots
-			}()
-			isSlow[i] = s.try(ctx, p, patience)
-		})
-	}
-	all.Wait()
-	if len(panics) > 0 {
-		panic(<-panics)
-	}
+	isSlow := make([]bool, len(pieces))
+	service.Each(len(pieces), parts, func(i int) { isSlow[i] = s.try(ctx, pieces[i], patience) })
 	for i, p := range pieces {
 		if isSlow[i] {
 			slow = append(slow, p)
@@ -181,7 +165,11 @@ func (p piece) fill(answers map[leadership.Election]rule.Renewed, err error) {
 func (s *Store) renew(
 	ctx context.Context, leases []rule.Renewal, answers map[leadership.Election]rule.Renewed, patience time.Duration,
 ) error {
-	if leases = unanswered(leases, answers); len(leases) == 0 {
+	leases = slices.DeleteFunc(slices.Clone(leases), func(c rule.Renewal) bool {
+		_, answered := answers[c.Election]
+		return answered
+	})
+	if len(leases) == 0 {
 		return nil
 	}
 	var b beats
@@ -208,16 +196,6 @@ func (s *Store) renew(
 		answers[a.Record.Election] = a
 	}
 	return nil
-}
-
-func unanswered(leases []rule.Renewal, answers map[leadership.Election]rule.Renewed) []rule.Renewal {
-	var rest []rule.Renewal
-	for _, c := range leases {
-		if _, ok := answers[c.Election]; !ok {
-			rest = append(rest, c)
-		}
-	}
-	return rest
 }
 
 func (s *Store) renewal(leases []rule.Renewal) spanner.Statement {

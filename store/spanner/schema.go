@@ -48,7 +48,7 @@ func checkSchema(ctx context.Context, client *spanner.Client, database string) (
 		err = failure(ctx, "open", database, leadership.StoreUnavailable, err)
 	case v.Version == 0:
 		err = fmt.Errorf("spanner: %s has no tables for leases; create them with: regent admin migrate --store spanner:%[1]s", database)
-	case !v.allow(SchemaVersion):
+	case SchemaVersion < v.Lowest || SchemaVersion > v.Version:
 		err = fmt.Errorf("spanner: %s has schema version %d, and this program knows version %d: use the version of regent that made it, or a newer one",
 			database, v.Version, SchemaVersion)
 	}
@@ -57,13 +57,8 @@ func checkSchema(ctx context.Context, client *spanner.Client, database string) (
 
 type versions struct {
 	Version int64     `spanner:"version"` // 0 if there is none
-	Lowest  int64     `spanner:"lowest"`
+	Lowest  int64     `spanner:"lowest"`  // of a program that may use the database; the highest is Version
 	at      time.Time // when it was read, by the store's time
-}
-
-// allow reports whether a program of a schema version may use the database.
-func (v versions) allow(program int64) bool {
-	return v.Lowest <= program && program <= v.Version
 }
 
 // readVersions reads the database's schema versions. Migrate writes them last: if there are any,

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/instance/instancetest"
 	"regent/leadership/rule"
 	"regent/test/checker"
 )
@@ -46,7 +47,7 @@ func (i *instance) read(ctx context.Context, e leadership.Election, strong bool)
 	least, asked, alive := i.shown[e], i.now(), i.alive()
 	if l := i.view.Fresh(e, 0); !strong && l != nil && asked < l.Over(cacheExpiry) {
 		age := asked - l.Asked
-		return i.shows(leadership.Reading{Lease: l.Aged(age), Age: age, Bound: cacheExpiry}, least), nil
+		return i.shows(leadership.Reading{Lease: instancetest.Aged(l.Lease, age), Age: age, Bound: cacheExpiry}, least), nil
 	}
 	i.view.Reading(e)
 	l, err := i.service.Get(ctx, e)

@@ -48,6 +48,9 @@ const (
 // Poll is how often an instance looks by itself while not all events are heard.
 const Poll = view.Poll
 
+// Aged is the lease after some time.
+func Aged(l leadership.Lease, by time.Duration) leadership.Lease { return view.Aged(l, by) }
+
 // NewView returns a view that knows nothing.
 func NewView(c ViewConfig) *View { return view.New(c) }
 

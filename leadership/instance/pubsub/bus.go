@@ -22,6 +22,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"regent/leadership"
+	"regent/leadership/instance/internal/backoff"
 )
 
 // Config is how a Bus is opened. Topic is required.
@@ -239,7 +240,7 @@ func (c *connection) send(ctx context.Context, messages []*pubsubpb.PubsubMessag
 	defer cancel()
 	_, err := c.publisher.Publish(ctx, &pubsubpb.PublishRequest{Topic: c.topic, Messages: messages})
 	if status.Code(err) == codes.NotFound {
-		signal(c.doubt)
+		backoff.Signal(c.doubt)
 	}
 	return withContext(ctx, err)
 }
@@ -251,12 +252,4 @@ func withContext(ctx context.Context, err error) error {
 		return fmt.Errorf("%w: %w", ended, err)
 	}
 	return err
-}
-
-// signal wakes the reader of a channel of one.
-func signal(c chan<- struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
 }

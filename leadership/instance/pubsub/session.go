@@ -16,6 +16,8 @@ import (
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"regent/leadership/instance/internal/backoff"
 )
 
 const (
@@ -100,7 +102,7 @@ func (s *session) receive(ctx context.Context) error {
 			}
 			continue
 		}
-		signal(s.heard)
+		backoff.Signal(s.heard)
 		s.take(ctx, r.GetReceivedMessages())
 	}
 }

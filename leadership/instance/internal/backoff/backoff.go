@@ -1,4 +1,5 @@
-// Package backoff waits between tries, with jitter, so that many instances do not try together.
+// Package backoff waits between tries, with jitter, so that many instances do not try together; and
+// it wakes those who wait.
 package backoff
 
 import (
@@ -41,5 +42,13 @@ func Sleep(ctx context.Context, d time.Duration) error {
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
+	}
+}
+
+// Signal wakes the reader of c, a channel of one, and does not block.
+func Signal(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
 	}
 }

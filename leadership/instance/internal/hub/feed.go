@@ -70,7 +70,7 @@ func (f *Feed) place() (placed bool, err error) {
 		return false, j.err
 	case f.cursor.IsZero():
 		f.cursor, f.next = newCursor(w.mark), w.end()
-	case w.reaches(f.cursor.at):
+	case !f.cursor.at.Before(w.from): // all heard events after it are in memory
 		f.next = w.place(f.cursor.at)
 	case !f.cursor.at.After(j.compacted):
 		return false, j.compaction

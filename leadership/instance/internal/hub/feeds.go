@@ -85,7 +85,7 @@ func (s *feeds) join(f *Feed) {
 			ready: make(chan struct{}), feeds: make(map[*Feed]struct{}),
 			gaps: make(map[leadership.Election]*gap), recalls: make(chan struct{}, 1),
 		}
-		signal(s.wake)
+		backoff.Signal(s.wake)
 	}
 	f.journal = s.journal
 	f.journal.feeds[f] = struct{}{}
@@ -103,7 +103,7 @@ func (s *feeds) leave(f *Feed) {
 func (s *feeds) drop(j *journal) {
 	if s.journal == j {
 		s.journal = nil
-		signal(s.wake)
+		backoff.Signal(s.wake)
 	}
 }
 
@@ -120,7 +120,7 @@ func (s *feeds) hear(events []leadership.Event) {
 			s.mu.wake(&j.news)
 		}
 	}
-	signal(s.wake)
+	backoff.Signal(s.wake)
 }
 
 // doubt notes that events may have been missed.
@@ -129,7 +129,7 @@ func (s *feeds) doubt() {
 	defer s.mu.Unlock()
 	if s.journal != nil {
 		s.journal.stale = true
-		signal(s.wake)
+		backoff.Signal(s.wake)
 	}
 }
 
@@ -173,7 +173,7 @@ func (s *feeds) look(ctx context.Context, j *journal) {
 	switch {
 	case err == nil:
 		if j.window == nil {
-			j.window = newWindow(mark, s.size, s.most)
+			j.window = &window{began: mark, from: mark, mark: mark, known: make(map[leadership.Election]leadership.Revision), size: s.size, most: s.most}
 			close(j.ready)
 		}
 		j.window.take(recent.Events, settled(recent))

@@ -13,6 +13,7 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/boottime"
+	"regent/leadership/instance/internal/backoff"
 	"regent/leadership/instance/internal/view"
 	"regent/leadership/rule"
 )
@@ -142,7 +143,7 @@ func (h *Hub) unlock() {
 		h.mu.wake(&e.News)
 	}
 	if h.view.Sooner() {
-		signal(h.sooner)
+		backoff.Signal(h.sooner)
 	}
 	h.mu.Unlock()
 }
@@ -166,7 +167,7 @@ func (h *Hub) LearnAll(all []leadership.Result, asked time.Duration) {
 
 func (h *Hub) learn(v *view.View, l *leadership.Lease, from view.Source, asked, now time.Duration) {
 	if v.Learn(l, from, asked, now) {
-		h.wakeLine(l.Election)
+		wakeLines(v.Find(l.Election))
 	}
 }
 
@@ -195,7 +196,7 @@ func (h *Hub) RenewedElsewhere(all ...view.Renewal) {
 func (h *Hub) Appended(name leadership.Election, i leadership.Index) {
 	h.View(func(v *view.View, _ time.Duration) {
 		if v.Appended(name, i) {
-			signal(v.Find(name).Appends)
+			backoff.Signal(v.Find(name).Appends)
 		}
 	})
 }
@@ -269,15 +270,13 @@ func (h *Hub) wakeAll(e *view.Election) {
 	h.mu.wake(&e.News)
 }
 
-func (h *Hub) wakeLine(name leadership.Election) {
-	if e := h.view.Find(name); e != nil {
-		wakeLines(e)
-	}
-}
-
+// wakeLines wakes the lines of an election; of none if e is nil.
 func wakeLines(e *view.Election) {
+	if e == nil {
+		return
+	}
 	for line := range e.Lines {
-		signal(line)
+		backoff.Signal(line)
 	}
 }
 

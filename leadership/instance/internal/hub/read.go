@@ -84,7 +84,7 @@ func (h *Hub) bound(e leadership.Election) time.Duration {
 }
 
 func (h *Hub) aged(l *view.Lease, age time.Duration) leadership.Reading {
-	return leadership.Reading{Lease: l.Aged(age), Age: age, Bound: h.bound(l.Election)}
+	return leadership.Reading{Lease: view.Aged(l.Lease, age), Age: age, Bound: h.bound(l.Election)}
 }
 
 // miss reads the store, or waits for a read that another caller has begun.
@@ -99,8 +99,12 @@ func (h *Hub) miss(ctx context.Context, r leadership.ReadRequest) (leadership.Re
 	}
 	for again := false; ; again = true {
 		l, own := h.join(ctx, r)
-		if !again {
-			h.count(own)
+		switch {
+		case again:
+		case own:
+			h.misses.Add(1)
+		default:
+			h.shared.Add(1)
 		}
 		reading, err := h.await(ctx, l)
 		// A read that others began before this call may have missed what its reader has seen. The
@@ -108,15 +112,6 @@ func (h *Hub) miss(ctx context.Context, r leadership.ReadRequest) (leadership.Re
 		if own || again || !behind(r.Known, reading, err) {
 			return reading, err
 		}
-	}
-}
-
-// count counts a read that was not answered from memory.
-func (h *Hub) count(own bool) {
-	if own {
-		h.misses.Add(1)
-	} else {
-		h.shared.Add(1)
 	}
 }
 
@@ -205,7 +200,7 @@ func (h *Hub) land(l *landing, brought *leadership.Lease) {
 		if missing, ok := l.missing(); ok {
 			v.Missing(missing, l.err, l.asked, now)
 		} else if v.Landed(l.election, brought, l.asked, now) {
-			h.wakeLine(l.election)
+			wakeLines(v.Find(l.election))
 		}
 	})
 }

@@ -94,7 +94,7 @@ func (h *Hub) expire(ctx context.Context, t view.Task) {
 	h.View(func(v *view.View, now time.Duration) {
 		var news bool
 		if news, gaveUp = v.Expired(t, l, err, asked, now); news {
-			h.wakeLine(t.Election)
+			wakeLines(v.Find(t.Election))
 		}
 	})
 	if gaveUp {

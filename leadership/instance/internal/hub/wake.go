@@ -35,11 +35,3 @@ func (m *wakeMutex) Unlock() {
 		close(c)
 	}
 }
-
-// signal sends to c, a channel of one, unless something is in it.
-func signal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
-}

@@ -36,11 +36,6 @@ const maxEntries = 16 << 10
 // that is forgotten costs a look.
 const maxKnown = 8 * maxEntries
 
-// newWindow returns a window on the events that are committed after the instant.
-func newWindow(began time.Time, size, most int) *window {
-	return &window{began: began, from: began, mark: began, known: make(map[leadership.Election]leadership.Revision), size: size, most: most}
-}
-
 // hear enters the event if it is the next of its election, or the first ever. If it is news and
 // neither, something may be missing before it.
 func (w *window) hear(e leadership.Event) (entered, missing bool) {
@@ -145,9 +140,6 @@ func (w *window) older(events []leadership.Event) []Item {
 // justBefore is the last instant before the event's. Other events may have been committed at the
 // same.
 func justBefore(e leadership.Event) time.Time { return e.At.Add(-time.Nanosecond) }
-
-// reaches reports whether all heard events that were committed after the instant are in memory.
-func (w *window) reaches(at time.Time) bool { return !at.Before(w.from) }
 
 // place returns the number of the first entry that was committed after the instant.
 func (w *window) place(at time.Time) int {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/instance/internal/view"
 )
 
 // Caller is one call that stands in line.
@@ -59,14 +60,7 @@ func (c *Caller) answered(a Answer) {
 
 // aged returns the lease with its remaining time reduced by so much.
 func aged(l leadership.Lease, by time.Duration) leadership.Lease {
-	l.ExpiresIn = max(l.ExpiresIn-by, 0)
-	l.RenewIn = max(l.RenewIn-by, 0)
-	l.LockedFor = max(l.LockedFor-by, 0)
-	l.EndsIn = max(l.EndsIn-by, 0)
-	l.Succession.Left = max(l.Succession.Left-by, 0)
-	if l.Report != "" {
-		l.ReportAge += by
-	}
+	l = view.Aged(l, by)
 	l.ReadAt = l.ReadAt.Add(by)
 	return l
 }

@@ -192,7 +192,9 @@ func (l *Line) held(a *Attempt, err error, now time.Duration) {
 		a.place.told = refusal.Lease.Token
 	}
 	bids := ok && isBallot(refusal.Cause) && refusal.Lease != nil && refusal.Lease.State == leadership.Vacant
-	barred := ok && isBar(refusal.Cause)
+	// An order, or the policy, stands against the grant. That a leader is safe from better
+	// candidates does not.
+	barred := ok && refusal.Cause != nil && !isBallot(refusal.Cause) && refusal.Cause.Code != leadership.ReasonHeld
 	if !barred || refusal.Cause.Code != leadership.ReasonParent {
 		l.parent = parent{election: l.parent.election}
 	}

@@ -38,12 +38,6 @@ func isBallot(c *leadership.Cause) bool {
 	return false
 }
 
-// isBar reports whether an order, or the policy, stands against a grant. That a leader is safe from
-// better candidates does not.
-func isBar(c *leadership.Cause) bool {
-	return c != nil && !isBallot(c) && c.Code != leadership.ReasonHeld
-}
-
 // bidden takes a refusal because of a ballot.
 func (l *Line) bidden(a *Attempt, refusal *leadership.Error, now time.Duration) {
 	l.ballot = ballot{refusal: refusal, until: now + refusal.RetryAfter, asked: candidacy{a.Request.CandidateID, a.Request.Candidacy}}

@@ -15,13 +15,13 @@ func (q *Queue) Lines() (n int) {
 
 // Callers is how many calls wait for the election.
 func (q *Queue) Callers(e leadership.Election) (n int) {
-	q.look(e, func(l *Line, _ time.Duration) { n = l.Callers() })
+	q.look(e, func(l *Line, _ time.Duration) { n = l.callers })
 	return n
 }
 
 // Kept is how many places without a caller there are in the line.
 func (q *Queue) Kept(e leadership.Election) (n int) {
-	q.c.Hub.View(func(*view.View, time.Duration) { n = q.lines[e].line.Kept() })
+	q.c.Hub.View(func(*view.View, time.Duration) { n = q.lines[e].line.kept })
 	return n
 }
 

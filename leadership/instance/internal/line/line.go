@@ -97,12 +97,6 @@ func New(common *Common, e *view.Election, wake func(), first *Caller, r leaders
 	return l
 }
 
-// Callers is how many calls stand in line.
-func (l *Line) Callers() int { return l.callers }
-
-// Kept is how many places without a caller there are.
-func (l *Line) Kept() int { return l.kept }
-
 // Owns reports whether the request may be that of the present leader, as far as is known, and the
 // token of the lease. Such a call is not to stand in line for its own lease.
 func (l *Line) Owns(r leadership.AcquireRequest, now time.Duration) (leadership.Token, bool) {
@@ -152,20 +146,14 @@ func (l *Line) Join(c *Caller, r leadership.AcquireRequest, now time.Duration) {
 		l.wake()
 	case p == l.successor(now):
 		l.wake()
-	case l.adds(p):
-		l.next = min(l.next, now)
+	case l.ballot.open() && l.ballot.refusal.Reason == leadership.ReasonQuorum && l.rule.policy.Quorum.Electorate.Has(string(p.request.CandidateID)):
+		l.next = min(l.next, now) // it may complete the quorum for which the ballot waits
 		l.wake()
 	case l.callers == 1 || l.best(now) == p:
 		l.wake() // it is the first, or the one that the store is to be asked for
 	case l.ballot.open() || l.rule.policy.Preempt:
 		l.wake() // it may be better
 	}
-}
-
-// adds reports whether a candidate that comes may complete the quorum for which a ballot waits.
-func (l *Line) adds(p *place) bool {
-	return l.ballot.open() && l.ballot.refusal.Reason == leadership.ReasonQuorum &&
-		l.rule.policy.Quorum.Electorate.Has(string(p.request.CandidateID))
 }
 
 // Leave answers a caller that stops waiting: with why or, if that is nil, with the refusal for a

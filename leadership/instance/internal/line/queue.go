@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/instance/internal/backoff"
 	"regent/leadership/instance/internal/hub"
 	"regent/leadership/instance/internal/view"
 	"regent/leadership/rule"
@@ -126,7 +127,7 @@ func (q *Queue) Stand(ctx context.Context, r *leadership.AcquireRequest) (*leade
 	}
 	grant, err = q.await(c, r.Wait)
 	if err == nil && r.Key == nil && ctx.Err() != nil {
-		q.giveBack(ctx, grant)
+		q.release(ctx, leadership.LeaseRequest{Election: grant.Election, CandidateID: grant.LeaderID, Key: grant.Key, Token: grant.Token})
 		return nil, gone(ctx)
 	}
 	return grant, err
@@ -189,7 +190,7 @@ func (q *Queue) begin(first *Caller, request leadership.AcquireRequest, now time
 	r := &runner{q: q, wake: make(chan struct{}, 1)}
 	r.seating.begin(q, r)
 	r.election = q.common.View.Wait(request.Election, r.wake)
-	r.line = New(&q.common, r.election, func() { signal(r.wake) }, first, request, now)
+	r.line = New(&q.common, r.election, func() { backoff.Signal(r.wake) }, first, request, now)
 	q.lines[request.Election] = r
 	return r
 }
@@ -219,11 +220,6 @@ const (
 	// giveBackTimeout bounds a release that only the line waits for.
 	giveBackTimeout = 2 * time.Second
 )
-
-// giveBack releases a lease whose key was never told.
-func (q *Queue) giveBack(ctx context.Context, g *leadership.Grant) {
-	q.release(ctx, leadership.LeaseRequest{Election: g.Election, CandidateID: g.LeaderID, Key: g.Key, Token: g.Token})
-}
 
 // release releases a lease. If that fails, it runs out.
 func (q *Queue) release(ctx context.Context, r leadership.LeaseRequest) {
@@ -308,7 +304,7 @@ func (q *Queue) Close(ctx context.Context, cause error) error {
 		q.cause = cause
 		close(q.closing)
 		for _, r := range q.lines {
-			signal(r.wake)
+			backoff.Signal(r.wake)
 		}
 		q.end()
 	})
@@ -342,11 +338,4 @@ func (q *Queue) closed() error {
 // gone is the error of a call whose context has ended.
 func gone(ctx context.Context) error {
 	return fmt.Errorf("queue: %w: %w: %w", leadership.StoreUnavailable, rule.ErrCallerLeft, ctx.Err())
-}
-
-func signal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
 }

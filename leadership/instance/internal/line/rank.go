@@ -55,20 +55,10 @@ func (l *Line) class(p *place) class {
 	switch {
 	case p.request.Role == leadership.RoleWitness:
 		return witness
-	case l.lacks(p.request.Capabilities):
+	case len(l.rule.policy.Require.Without(p.request.Capabilities)) > 0:
 		return ineligible
 	}
 	return eligible
-}
-
-// lacks reports whether a capability that the policy requires is missing, as far as is known.
-func (l *Line) lacks(has leadership.Names) bool {
-	for _, name := range l.rule.policy.Require.List() {
-		if !has.Has(name) {
-			return true
-		}
-	}
-	return false
 }
 
 // precedes reports whether a is to be asked for rather than b, which came first.

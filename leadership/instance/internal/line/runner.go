@@ -31,7 +31,10 @@ func (r *runner) run() {
 		case a != nil:
 			r.carryOut(a)
 		default:
-			r.sleep(idle)
+			select {
+			case <-time.After(idle):
+			case <-r.wake:
+			}
 		}
 	}
 }
@@ -126,12 +129,4 @@ func caught(do func()) (panicked any) {
 	defer func() { panicked = recover() }()
 	do()
 	return nil
-}
-
-// sleep waits until something has happened, at most so long.
-func (r *runner) sleep(idle time.Duration) {
-	select {
-	case <-time.After(idle):
-	case <-r.wake:
-	}
 }

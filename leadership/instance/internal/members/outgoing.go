@@ -62,7 +62,7 @@ func (r *Registry) ChangedSheets(renewed []Renewed, now time.Duration) [][]byte 
 	b.changes(r, now)
 	b.logs(r)
 	b.renewed(renewed)
-	return r.number(b.finish(), false)
+	return r.number(b.pieces, false)
 }
 
 // WholeSheets returns sheets of all that this instance knows of its members, and of the leases that
@@ -80,14 +80,13 @@ func (r *Registry) WholeSheets(ask bool, renewed []Renewed, now time.Duration) [
 	r.outgoing.nodes, r.outgoing.terms = newOutgoing().nodes, newOutgoing().terms
 	b.logs(r)
 	b.renewed(renewed)
-	pieces := b.finish()
-	if ask && len(pieces) == 0 {
-		pieces = []sheet{{}}
+	if ask && len(b.pieces) == 0 {
+		b.pieces = []sheet{{}}
 	}
 	if ask {
-		pieces[0].Ask = true
+		b.pieces[0].Ask = true
 	}
-	return r.number(pieces, true)
+	return r.number(b.pieces, true)
 }
 
 // Bye returns the last sheet.
@@ -217,5 +216,3 @@ func (b *builder) renewed(all []Renewed) {
 		s.Renewed = append(s.Renewed, w)
 	}
 }
-
-func (b *builder) finish() []sheet { return b.pieces }

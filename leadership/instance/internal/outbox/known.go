@@ -40,9 +40,6 @@ func (k *known) acked(events []leadership.Event) {
 	k.raise(events[0].Election, reach{last, first, last})
 }
 
-// heard remembers that the topic delivered an event.
-func (k *known) heard(e leadership.Event) { k.raise(e.Election, reach{out: e.Revision}) }
-
 // unsent returns the events that this process has not published, of events that the outbox has at
 // the front of an election.
 func (k *known) unsent(events []leadership.Event) []leadership.Event {
@@ -60,7 +57,10 @@ func (k *known) raise(e leadership.Election, to reach) {
 	defer k.mu.Unlock()
 	old, ok := k.elections[e]
 	if !ok && len(k.elections) >= maxKnown {
-		k.forgetOne()
+		for any := range k.elections { // makes room
+			delete(k.elections, any)
+			break
+		}
 	}
 	switch {
 	case to.last == 0 || to.last < old.first-1: // heard, or overtaken by what is remembered
@@ -70,14 +70,6 @@ func (k *known) raise(e leadership.Election, to reach) {
 	}
 	to.out = max(to.out, old.out)
 	k.elections[e] = to
-}
-
-// forgetOne makes room, at the cost of any election.
-func (k *known) forgetOne() {
-	for e := range k.elections {
-		delete(k.elections, e)
-		return
-	}
 }
 
 // after returns those of an election's events that come after a revision. They are in order.

@@ -11,6 +11,7 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/boottime"
+	"regent/leadership/instance/internal/backoff"
 	"regent/leadership/instance/internal/failpoint"
 	"regent/leadership/rule"
 )
@@ -142,13 +143,13 @@ func (o *Outbox) Publish(events ...leadership.Event) {
 }
 
 // Heard says that the topic delivered an event, no matter which instance had published it.
-func (o *Outbox) Heard(e leadership.Event) { o.known.heard(e) }
+func (o *Outbox) Heard(e leadership.Event) { o.known.raise(e.Election, reach{out: e.Revision}) }
 
 // Reached says that the topic seems to be in reach again: if this instance cannot announce, it
 // tries at once.
 func (o *Outbox) Reached() {
 	if o.CannotAnnounce() != nil {
-		signal(o.again)
+		backoff.Signal(o.again)
 	}
 }
 
@@ -167,7 +168,11 @@ func (o *Outbox) CannotAnnounce() error {
 
 // OthersLeave reports whether other instances leave events in the outbox: one of the last two looks
 // found some that another instance had committed 10 s before or earlier.
-func (o *Outbox) OthersLeave() bool { return o.seen.othersLeave() }
+func (o *Outbox) OthersLeave() bool {
+	o.seen.mu.Lock()
+	defer o.seen.mu.Unlock()
+	return o.seen.others[0] || o.seen.others[1]
+}
 
 // leave leaves the events of an election to the next sweep of this instance.
 func (o *Outbox) leave(e leadership.Election, cause error) {
@@ -194,7 +199,7 @@ func (l *leftovers) add(e leadership.Election, cause error) (first bool) {
 	}
 	first = l.cause == nil
 	l.cause = cause
-	signal(l.wake)
+	backoff.Signal(l.wake)
 	return first
 }
 
@@ -252,12 +257,4 @@ func (c *contact) lost() (leadership.Event, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.event, c.cause
-}
-
-// signal wakes the reader of a channel of one.
-func signal(c chan<- struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
 }

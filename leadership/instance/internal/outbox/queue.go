@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"regent/leadership"
+	"regent/leadership/instance/internal/backoff"
 )
 
 // maxWaiting is how many events may wait to be announced. Those beyond it wait in the outbox.
@@ -40,7 +41,7 @@ func (q *queue) put(events []leadership.Event) bool {
 		q.add(e)
 	}
 	q.waiting += len(events)
-	signal(q.wake)
+	backoff.Signal(q.wake)
 	return true
 }
 
@@ -122,7 +123,7 @@ func (q *queue) done(e leadership.Election) {
 	} else {
 		delete(q.lines, e)
 	}
-	signal(q.wake)
+	backoff.Signal(q.wake)
 }
 
 // close lets nothing more in.
@@ -130,5 +131,5 @@ func (q *queue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.closed = true
-	signal(q.wake)
+	backoff.Signal(q.wake)
 }

@@ -319,12 +319,6 @@ func (s *sightings) blame(now time.Duration, own func(leadership.Election) bool)
 	s.others = [2]bool{others, s.others[0] && len(s.since) > 0}
 }
 
-func (s *sightings) othersLeave() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.others[0] || s.others[1]
-}
-
 // sight compares a look with the one before. It returns the elections with an event that was first
 // seen so long ago, and the events that were not seen before. waiting reports that the look has
 // other elections.

@@ -27,17 +27,16 @@ type Lease struct {
 }
 
 // Aged is the lease after some time.
-func (l *Lease) Aged(by time.Duration) leadership.Lease {
-	aged := l.Lease
-	aged.ExpiresIn = max(aged.ExpiresIn-by, 0)
-	aged.RenewIn = max(aged.RenewIn-by, 0)
-	aged.LockedFor = max(aged.LockedFor-by, 0)
-	aged.EndsIn = max(aged.EndsIn-by, 0)
-	aged.Succession.Left = max(aged.Succession.Left-by, 0)
-	if aged.Report != "" {
-		aged.ReportAge += by
+func Aged(l leadership.Lease, by time.Duration) leadership.Lease {
+	l.ExpiresIn = max(l.ExpiresIn-by, 0)
+	l.RenewIn = max(l.RenewIn-by, 0)
+	l.LockedFor = max(l.LockedFor-by, 0)
+	l.EndsIn = max(l.EndsIn-by, 0)
+	l.Succession.Left = max(l.Succession.Left-by, 0)
+	if l.Report != "" {
+		l.ReportAge += by
 	}
-	return aged
+	return l
 }
 
 // Learn takes the store's answer on an election. The remaining time of the lease counts from now,

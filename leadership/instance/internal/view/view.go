@@ -322,13 +322,11 @@ func (s schedule) Swap(i, j int) {
 	s[i].index, s[j].index = i, j
 }
 
-// Push implements heap.Interface.
 func (s *schedule) Push(e any) {
 	e.(*Election).index = len(*s)
 	*s = append(*s, e.(*Election))
 }
 
-// Pop implements heap.Interface.
 func (s *schedule) Pop() any {
 	old := *s
 	e := old[len(old)-1]

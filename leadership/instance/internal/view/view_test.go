@@ -422,7 +422,7 @@ func TestEventsAfterWhichABarMayBeGoneAreCountedOnceHoweverTheyCome(t *testing.T
 func TestWhatIsLeftAgesWithALease(t *testing.T) {
 	l := view.Lease{Lease: held(1, start, time.Minute)}
 	l.EndsIn, l.Report, l.ReportAge = 90*time.Second, `{"progress":1}`, time.Second
-	if aged := l.Aged(10 * time.Second); aged.ExpiresIn != 50*time.Second || aged.EndsIn != 80*time.Second || aged.ReportAge != 11*time.Second {
+	if aged := view.Aged(l.Lease, 10*time.Second); aged.ExpiresIn != 50*time.Second || aged.EndsIn != 80*time.Second || aged.ReportAge != 11*time.Second {
 		t.Errorf("got %v, %v and %v", aged.ExpiresIn, aged.EndsIn, aged.ReportAge)
 	}
 }

@@ -29,11 +29,12 @@ type latch struct {
 	awaiting bool   // the first verdict of a probe, and calls are refused until then; guarded by mu
 }
 
-// await refuses all calls until the first verdict.
-func (l *latch) await() {
+// await refuses all calls until the first verdict or, with false, none for want of one: a probe had
+// no clear verdict.
+func (l *latch) await(verdict bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.awaiting = true
+	l.awaiting = verdict
 }
 
 // close refuses all calls from now on, and says why. The arguments must not come from a request.
@@ -53,13 +54,6 @@ func (l *latch) open() {
 		l.log.Warn("calls are answered again: the platform refuses callers without a credential", "was", l.why)
 	}
 	l.why, l.awaiting = "", false
-}
-
-// leave answers calls unless there is proof against the platform: a probe had no clear verdict.
-func (l *latch) leave() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.awaiting = false
 }
 
 func (l *latch) state() (why string, awaiting bool) {
@@ -117,7 +111,7 @@ func (p *Platform) Start(ctx context.Context) error {
 		p.latch.log.Warn("nothing verifies that Cloud Run checks callers: the metadata server names no region, so the service's URL is not known; name it with --auth-probe", "region", region)
 		return nil
 	}
-	p.latch.await()
+	p.latch.await(true)
 	return nil
 }
 
@@ -161,7 +155,7 @@ func (p *Platform) Run(ctx context.Context) error {
 			p.latch.open()
 		case unclear:
 			if !p.required {
-				p.latch.leave()
+				p.latch.await(false)
 			}
 		}
 		known = known || verdict != unclear

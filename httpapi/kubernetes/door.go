@@ -5,9 +5,9 @@ import (
 	"context"
 	"crypto/hkdf"
 	"crypto/sha256"
+	"fmt"
 	"net/http"
 	"slices"
-	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -70,8 +70,8 @@ func (d *Door) serve(w http.ResponseWriter, r *http.Request) (name string, err e
 	if path == "/openapi/v2" {
 		return "", swagger(w, r)
 	}
-	// kubectl looks for the namespace of a Lease that it did not find. Every namespace exists, so it
-	// says that there is no such Lease.
+	// kubectl looks for the namespace of a Lease that it did not find. Every namespace exists, so
+	// it says that there is no such Lease.
 	if namespace, ok := strings.CutPrefix(path, "/api/v1/namespaces/"); ok && labelForm.MatchString(namespace) {
 		return "", document(w, r, object{"kind": "Namespace", "apiVersion": "v1", "metadata": object{"name": namespace}})
 	}

@@ -213,15 +213,15 @@ var (
 	ticks    = []Role{RoleScheduler, RoleOperator, RoleAdmin}
 )
 
-// What most calls of leaders and candidates, most reads, and most calls of operators have in common.
+// What most calls of leaders and candidates, most reads, and most orders have in common.
 var (
 	leading   = Row{Method: http.MethodPost, Roles: leads, Cost: CostRenewal, Repeat: RepeatYes, AsCandidate: true}
 	reading   = Row{Method: http.MethodGet, Roles: reads, Cost: CostRead, Repeat: RepeatRead}
 	operating = Row{Method: http.MethodPost, Roles: operates, Cost: CostRead, Repeat: RepeatYes, Audited: true}
 )
 
-// about is the row of a call about one election. Its Path is what follows that of the election; what
-// else it leaves out is as in the kind.
+// about is the row of a call about one election. Its Path is what follows that of the election;
+// what else it leaves out is as in the kind.
 func about(kind, r Row, does string) Row {
 	r.Method, r.Path, r.Type, r.Scope, r.Does = cmp.Or(r.Method, kind.Method), pathElection+r.Path, cmp.Or(r.Type, ContentType), ScopeElection, does
 	if r.Roles == nil {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -106,11 +105,63 @@ func New(c Config) http.Handler {
 
 type handlers map[wire.Verb]handler
 
+// handlers returns the handler of each verb. Those with a Body are commands, but for a release.
 func (a *api) handlers() handlers {
-	all := handlers{}
-	for _, some := range []handlers{a.leaseHandlers(), a.batchHandlers(), a.readHandlers(), a.commandHandlers(), a.memberHandlers(), a.successionHandlers(), a.statementHandlers(), a.healthHandlers()} {
-		maps.Copy(all, some)
+	all := handlers{
+		wire.VerbAcquire:          a.acquire,
+		wire.VerbRenew:            a.renew,
+		wire.VerbCheckToken:       a.checkToken,
+		wire.VerbBatchRenew:       a.batchRenew,
+		wire.VerbBatchCheckTokens: a.batchCheckTokens,
+		wire.VerbRead:             a.get,
+		wire.VerbList:             a.list,
+		wire.VerbEvents:           a.history,
+		wire.VerbWatch:            a.watch,
+		wire.VerbWatchAll:         a.allEvents,
+		wire.VerbOverrides:        look(a, instance.Service.Overrides, wire.NewOverrides),
+		wire.VerbExplain:          a.explain,
+		wire.VerbDelete:           a.delete,
+		wire.VerbJoin:             a.join,
+		wire.VerbLeave:            a.leave,
+		wire.VerbMembers:          look(a, instance.Service.Members, wire.NewMembers),
+		wire.VerbAcknowledgement:  a.awaitAcknowledgement,
+		wire.VerbDelegate:         a.delegate,
+		wire.VerbTree:             look(a, instance.Service.Tree, wire.NewTree),
+		wire.VerbJournal:          a.journal,
+		wire.VerbFollowJournal:    a.followJournal,
+		wire.VerbTick:             a.tick,
+		wire.VerbKeySet:           a.keySet,
+		wire.VerbLive:             live,
+		wire.VerbReady:            a.readiness,
+		wire.VerbSpec:             spec(),
+
+		wire.VerbPutCheckpoint: write(a, largest{wire.MaxCheckpointBody, "put larger data elsewhere, and send its uri"},
+			wire.CheckpointRequest.Leadership, instance.Service.PutCheckpoint),
+		wire.VerbCheckpoint: look(a, instance.Service.Checkpoint, same),
+		wire.VerbOpenJournal: write(a, largest{wire.MaxBody, "send the lease alone"},
+			wire.Holder.Leadership, instance.Service.OpenJournal),
+		wire.VerbAppendJournal: write(a, largest{wire.MaxAppendBody, "append the entries in parts"},
+			wire.AppendRequest.Leadership, instance.Service.AppendJournal),
+		wire.VerbSnapshotJournal: write(a, largest{wire.MaxSnapshotBody, "put larger data elsewhere, and send its uri"},
+			wire.SnapshotRequest.Leadership, instance.Service.SnapshotJournal),
+		wire.VerbReadSnapshot: look(a, instance.Service.ReadSnapshot, same),
+		wire.VerbBeginEffect: write(a, largest{wire.MaxBody, "an effect's id has at most 128 bytes"},
+			wire.EffectRequest.Leadership, instance.Service.BeginEffect),
+		wire.VerbFinishEffect: write(a, largest{wire.MaxBody, "put a larger result elsewhere, and send where it is"},
+			wire.FinishRequest.Leadership, instance.Service.FinishEffect),
+		wire.VerbEffects: look(a, instance.Service.Effects, same),
+		wire.VerbPropose: write(a, largest{wire.MaxBody, "put larger data elsewhere, and propose where it is"},
+			wire.ProposeRequest.Leadership, instance.Service.Propose),
+		wire.VerbDecide: write(a, largest{wire.MaxBody, "say more elsewhere, and note where"},
+			wire.DecideRequest.Leadership, instance.Service.Decide),
+		wire.VerbProposals: look(a, instance.Service.Proposals, same),
 	}
+	for _, row := range wire.Verbs() {
+		if row.Body != nil {
+			all[row.Verb] = a.command(row)
+		}
+	}
+	all[wire.VerbRelease] = a.release
 	return all
 }
 

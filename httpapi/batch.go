@@ -10,16 +10,9 @@ import (
 	"regent/leadership/wire"
 )
 
-func (a *api) batchHandlers() handlers {
-	return handlers{
-		wire.VerbBatchRenew:       a.batchRenew,
-		wire.VerbBatchCheckTokens: a.batchCheckTokens,
-	}
-}
-
 func (a *api) batchRenew(w http.ResponseWriter, r *http.Request) error {
 	var body wire.Renewals
-	if err := batchCall(w, r, &body); err != nil {
+	if err := call(w, r, wire.MaxBatchBody, &body); err != nil {
 		return err
 	}
 	read := func(v wire.Renewal) (leadership.LeaseRequest, error) {
@@ -37,7 +30,7 @@ func (a *api) batchRenew(w http.ResponseWriter, r *http.Request) error {
 
 func (a *api) batchCheckTokens(w http.ResponseWriter, r *http.Request) error {
 	var body wire.Checks
-	if err := batchCall(w, r, &body); err != nil {
+	if err := call(w, r, wire.MaxBatchBody, &body); err != nil {
 		return err
 	}
 	read := func(v wire.Check) (leadership.TokenCheck, error) { return v.Leadership(v.Election) }
@@ -46,13 +39,6 @@ func (a *api) batchCheckTokens(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return answerBatch(w, "checks", b.results, func(i int) leadership.Election { return body.Checks[i].Value.Election }, false)
-}
-
-func batchCall(w http.ResponseWriter, r *http.Request, body any) error {
-	if err := noQuery(r); err != nil {
-		return err
-	}
-	return decode(w, r, wire.MaxBatchBody, body)
 }
 
 // batch sets malformed entries aside, so that the others can be done.

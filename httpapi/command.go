@@ -8,17 +8,6 @@ import (
 	"regent/leadership/wire"
 )
 
-// commandHandlers are of the verbs that are commands, but for a release.
-func (a *api) commandHandlers() handlers {
-	all := handlers{wire.VerbDelete: a.delete, wire.VerbTick: a.tick}
-	for _, row := range wire.Verbs() {
-		if row.Body != nil && row.Verb != wire.VerbRelease {
-			all[row.Verb] = a.command(row)
-		}
-	}
-	return all
-}
-
 // command answers a call whose body is a command about the election in the path.
 func (a *api) command(row wire.Row) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
@@ -27,7 +16,7 @@ func (a *api) command(row wire.Row) handler {
 			return err
 		}
 		body := row.Body()
-		if err := call(w, r, body); err != nil {
+		if err := call(w, r, wire.MaxBody, body); err != nil {
 			return err
 		}
 		e, err := open(r)

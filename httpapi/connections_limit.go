@@ -59,7 +59,8 @@ func groupMemory(root fs.FS) int64 {
 		}
 		// In a container a folder may be missing that the machine has: the one above it counts.
 		for dir := path.Clean("/" + parts[2]); ; dir = path.Dir(dir) {
-			least = min(least, number(root, path.Join(top, dir, file)))
+			limit, _ := fs.ReadFile(root, path.Join(top, dir, file))
+			least = min(least, number(limit, 1))
 			if dir == "/" {
 				break
 			}
@@ -71,26 +72,19 @@ func groupMemory(root fs.FS) int64 {
 func machineMemory(root fs.FS) int64 {
 	text, _ := fs.ReadFile(root, "proc/meminfo")
 	_, rest, _ := bytes.Cut(text, []byte("MemTotal:"))
-	fields := strings.Fields(string(rest))
+	return number(rest, 1<<10)
+}
+
+// number reads the number that a text begins with, of that many bytes each. A text that is empty,
+// or says max, is no limit.
+func number(text []byte, unit int64) int64 {
+	fields := strings.Fields(string(text))
 	if len(fields) == 0 {
 		return math.MaxInt64
 	}
-	kib, err := strconv.ParseInt(fields[0], 10, 64)
-	if err != nil || kib <= 0 || kib > math.MaxInt64>>10 {
+	n, err := strconv.ParseInt(fields[0], 10, 64)
+	if err != nil || n <= 0 || n > math.MaxInt64/unit {
 		return math.MaxInt64
 	}
-	return kib << 10
-}
-
-// number reads a file with a number of bytes. A file that is missing, or says max, is no limit.
-func number(root fs.FS, name string) int64 {
-	text, err := fs.ReadFile(root, name)
-	if err != nil {
-		return math.MaxInt64
-	}
-	n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
-	if err != nil || n <= 0 {
-		return math.MaxInt64
-	}
-	return n
+	return n * unit
 }

@@ -20,7 +20,7 @@ type Door struct {
 func (a *api) door(d Door) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		started := time.Now()
-		id := requestID(r)
+		id := wire.RequestID(r.Header)
 		setHeaders(w.Header(), id)
 		e := &doorExchange{exchange: exchange{ResponseWriter: w, status: http.StatusOK}}
 		err := a.keepPagesOut(r, true)

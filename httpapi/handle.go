@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -68,7 +67,7 @@ func (a *api) patience(w http.ResponseWriter, r *http.Request, wait time.Duratio
 func (a *api) handle(offers []offer) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		started := time.Now()
-		id := requestID(r)
+		id := wire.RequestID(r.Header)
 		setHeaders(w.Header(), id)
 		e := &exchange{ResponseWriter: w, status: http.StatusOK}
 		if a.reply != nil {
@@ -83,14 +82,6 @@ func (a *api) handle(offers []offer) http.HandlerFunc {
 		}
 		a.logRequest(r, id, e, err, time.Since(started))
 	}
-}
-
-// requestID returns the caller's id if it is valid, or else a new one.
-func requestID(r *http.Request) string {
-	if ids := r.Header[wire.RequestIDHeader]; len(ids) == 1 && wire.ValidRequestID(ids[0]) {
-		return ids[0]
-	}
-	return rand.Text()
 }
 
 // setHeaders sets the headers of every reply. no-store, because a lease ends sooner than a cache

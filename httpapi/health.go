@@ -19,10 +19,6 @@ func Spec() []byte { return []byte(specification) }
 //go:embed openapi.yaml
 var specification string
 
-func (a *api) healthHandlers() handlers {
-	return handlers{wire.VerbLive: live, wire.VerbReady: a.readiness, wire.VerbSpec: spec()}
-}
-
 func spec() handler {
 	tag := fmt.Sprintf(`"%x"`, sha256.Sum256([]byte(specification)))
 	return func(w http.ResponseWriter, r *http.Request) error {

@@ -8,17 +8,8 @@ import (
 	"regent/leadership/wire"
 )
 
-func (a *api) leaseHandlers() handlers {
-	return handlers{
-		wire.VerbAcquire:    a.acquire,
-		wire.VerbRenew:      a.renew,
-		wire.VerbRelease:    a.release,
-		wire.VerbCheckToken: a.checkToken,
-	}
-}
-
 func (a *api) acquire(w http.ResponseWriter, r *http.Request) error {
-	request, err := acquireRequest(w, r)
+	request, err := request(w, r, open, wire.AcquireRequest.Leadership)
 	if err != nil {
 		return err
 	}
@@ -53,18 +44,6 @@ func (a *api) campaign(w http.ResponseWriter, r *http.Request, request *leadersh
 	return a.answerGrant(w, r, request, grant)
 }
 
-func acquireRequest(w http.ResponseWriter, r *http.Request) (leadership.AcquireRequest, error) {
-	var body wire.AcquireRequest
-	if err := call(w, r, &body); err != nil {
-		return leadership.AcquireRequest{}, err
-	}
-	e, err := open(r)
-	if err != nil {
-		return leadership.AcquireRequest{}, err
-	}
-	return body.Leadership(e)
-}
-
 func (a *api) answerGrant(w http.ResponseWriter, r *http.Request, request *leadership.AcquireRequest, grant *leadership.Grant) error {
 	answer := wire.NewGrant(*grant)
 	spread(&answer.Lease)
@@ -79,11 +58,7 @@ func (a *api) answerGrant(w http.ResponseWriter, r *http.Request, request *leade
 }
 
 func (a *api) renew(w http.ResponseWriter, r *http.Request) error {
-	var body wire.LeaseRequest
-	if err := call(w, r, &body); err != nil {
-		return err
-	}
-	request, err := body.Leadership(election(r))
+	request, err := request(w, r, named, wire.LeaseRequest.Leadership)
 	if err != nil {
 		return err
 	}
@@ -102,7 +77,7 @@ func (a *api) renew(w http.ResponseWriter, r *http.Request) error {
 // release is answered as a renewal is, without an ETag.
 func (a *api) release(w http.ResponseWriter, r *http.Request) error {
 	var body wire.ReleaseRequest
-	if err := call(w, r, &body); err != nil {
+	if err := call(w, r, wire.MaxBody, &body); err != nil {
 		return err
 	}
 	command, err := body.Command(election(r), 0)
@@ -110,10 +85,6 @@ func (a *api) release(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	lease, err := a.service.Do(r.Context(), command)
-	return answerLeader(w, lease, err)
-}
-
-func answerLeader(w http.ResponseWriter, lease leadership.Lease, err error) error {
 	if err != nil {
 		return err
 	}
@@ -123,11 +94,7 @@ func answerLeader(w http.ResponseWriter, lease leadership.Lease, err error) erro
 }
 
 func (a *api) checkToken(w http.ResponseWriter, r *http.Request) error {
-	var body wire.TokenCheck
-	if err := call(w, r, &body); err != nil {
-		return err
-	}
-	check, err := body.Leadership(election(r))
+	check, err := request(w, r, named, wire.TokenCheck.Leadership)
 	if err != nil {
 		return err
 	}
@@ -135,12 +102,25 @@ func (a *api) checkToken(w http.ResponseWriter, r *http.Request) error {
 	return shown(w, lease, err)
 }
 
-// call reads a request that has a body and no query.
-func call(w http.ResponseWriter, r *http.Request, body any) error {
+// request reads a call about an election, whose name is in the path.
+func request[B, Q any](w http.ResponseWriter, r *http.Request, of func(*http.Request) (leadership.Election, error), read func(B, leadership.Election) (Q, error)) (q Q, err error) {
+	var body B
+	if err := call(w, r, wire.MaxBody, &body); err != nil {
+		return q, err
+	}
+	e, err := of(r)
+	if err != nil {
+		return q, err
+	}
+	return read(body, e)
+}
+
+// call reads a request that has a body, of at most limit bytes, and no query.
+func call(w http.ResponseWriter, r *http.Request, limit int64, body any) error {
 	if err := noQuery(r); err != nil {
 		return err
 	}
-	return decode(w, r, wire.MaxBody, body)
+	return decode(w, r, limit, body)
 }
 
 // renewalJitter is the largest part of renewInMs that spread takes off.

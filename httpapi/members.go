@@ -4,29 +4,11 @@ import (
 	"net/http"
 
 	"regent/leadership"
-	"regent/leadership/instance"
 	"regent/leadership/wire"
 )
 
-func (a *api) memberHandlers() handlers {
-	return handlers{
-		wire.VerbJoin:            a.join,
-		wire.VerbLeave:           a.leave,
-		wire.VerbMembers:         look(a, instance.Service.Members, wire.NewMembers),
-		wire.VerbAcknowledgement: a.awaitAcknowledgement,
-	}
-}
-
 func (a *api) join(w http.ResponseWriter, r *http.Request) error {
-	var body wire.JoinRequest
-	if err := call(w, r, &body); err != nil {
-		return err
-	}
-	e, err := open(r)
-	if err != nil {
-		return err
-	}
-	request, err := body.Leadership(e)
+	request, err := request(w, r, open, wire.JoinRequest.Leadership)
 	if err != nil {
 		return err
 	}
@@ -36,7 +18,7 @@ func (a *api) join(w http.ResponseWriter, r *http.Request) error {
 
 func (a *api) leave(w http.ResponseWriter, r *http.Request) error {
 	var body wire.LeaveRequest
-	if err := call(w, r, &body); err != nil {
+	if err := call(w, r, wire.MaxBody, &body); err != nil {
 		return err
 	}
 	request := leadership.LeaveRequest{Election: election(r), CandidateID: body.CandidateID}
@@ -47,11 +29,7 @@ func (a *api) leave(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (a *api) awaitAcknowledgement(w http.ResponseWriter, r *http.Request) error {
-	var body wire.AcknowledgementRequest
-	if err := call(w, r, &body); err != nil {
-		return err
-	}
-	request, err := body.Leadership(election(r))
+	request, err := request(w, r, named, wire.AcknowledgementRequest.Leadership)
 	if err != nil {
 		return err
 	}

@@ -12,21 +12,8 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"regent/leadership"
-	"regent/leadership/instance"
 	"regent/leadership/wire"
 )
-
-func (a *api) readHandlers() handlers {
-	return handlers{
-		wire.VerbRead:      a.get,
-		wire.VerbList:      a.list,
-		wire.VerbEvents:    a.history,
-		wire.VerbWatch:     a.watch,
-		wire.VerbWatchAll:  a.allEvents,
-		wire.VerbOverrides: look(a, instance.Service.Overrides, wire.NewOverrides),
-		wire.VerbExplain:   a.explain,
-	}
-}
 
 // get reads one election or, with wait, blocks until it differs from what the reader knows.
 //

@@ -181,6 +181,9 @@ func election(r *http.Request) leadership.Election {
 	return leadership.Election(chi.URLParam(r, "election"))
 }
 
+// named returns the election in the path, which may be one of Regent's own.
+func named(r *http.Request) (leadership.Election, error) { return election(r), nil }
+
 // open returns the election in the path. It refuses elections that are reserved for Regent: no
 // caller may lead or configure them.
 func open(r *http.Request) (leadership.Election, error) {

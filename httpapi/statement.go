@@ -14,8 +14,6 @@ import (
 // what is left of the lease, either.
 const longestSigning = 2 * time.Second
 
-func (a *api) statementHandlers() handlers { return handlers{wire.VerbKeySet: a.keySet} }
-
 // keySet answers with the public keys. A cache may keep them for as long as verifiers do.
 func (a *api) keySet(w http.ResponseWriter, r *http.Request) error {
 	if err := noQuery(r); err != nil {

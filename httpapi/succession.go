@@ -12,41 +12,11 @@ import (
 	"regent/leadership/wire"
 )
 
-func (a *api) successionHandlers() handlers {
-	return handlers{
-		wire.VerbDelegate: a.delegate,
-		wire.VerbTree:     look(a, instance.Service.Tree, wire.NewTree),
-
-		wire.VerbPutCheckpoint: write(a, largest{wire.MaxCheckpointBody, "put larger data elsewhere, and send its uri"},
-			wire.CheckpointRequest.Leadership, instance.Service.PutCheckpoint),
-		wire.VerbCheckpoint: look(a, instance.Service.Checkpoint, same),
-		wire.VerbOpenJournal: write(a, largest{wire.MaxBody, "send the lease alone"},
-			wire.Holder.Leadership, instance.Service.OpenJournal),
-		wire.VerbAppendJournal: write(a, largest{wire.MaxAppendBody, "append the entries in parts"},
-			wire.AppendRequest.Leadership, instance.Service.AppendJournal),
-		wire.VerbSnapshotJournal: write(a, largest{wire.MaxSnapshotBody, "put larger data elsewhere, and send its uri"},
-			wire.SnapshotRequest.Leadership, instance.Service.SnapshotJournal),
-		wire.VerbReadSnapshot: look(a, instance.Service.ReadSnapshot, same),
-		wire.VerbBeginEffect: write(a, largest{wire.MaxBody, "an effect's id has at most 128 bytes"},
-			wire.EffectRequest.Leadership, instance.Service.BeginEffect),
-		wire.VerbFinishEffect: write(a, largest{wire.MaxBody, "put a larger result elsewhere, and send where it is"},
-			wire.FinishRequest.Leadership, instance.Service.FinishEffect),
-		wire.VerbEffects: look(a, instance.Service.Effects, same),
-		wire.VerbPropose: write(a, largest{wire.MaxBody, "put larger data elsewhere, and propose where it is"},
-			wire.ProposeRequest.Leadership, instance.Service.Propose),
-		wire.VerbDecide: write(a, largest{wire.MaxBody, "say more elsewhere, and note where"},
-			wire.DecideRequest.Leadership, instance.Service.Decide),
-		wire.VerbProposals:     look(a, instance.Service.Proposals, same),
-		wire.VerbJournal:       a.journal,
-		wire.VerbFollowJournal: a.followJournal,
-	}
-}
-
 // delegate makes an election below that in the path. A leader of "regent" may not make the
 // elections of Regent itself.
 func (a *api) delegate(w http.ResponseWriter, r *http.Request) error {
 	var body wire.DelegateRequest
-	if err := call(w, r, &body); err != nil {
+	if err := call(w, r, wire.MaxBody, &body); err != nil {
 		return err
 	}
 	e, err := open(r)

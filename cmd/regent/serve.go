@@ -307,7 +307,7 @@ func (c *cli) newInstance(ctx context.Context, m *measures, name string, s servi
 		}
 	}
 	if i, err = instance.New(config); err == nil {
-		err = errors.Join(m.Cache(i.CacheReads), m.Degraded(i.Troubles), m.Stretch(i.Stretch), m.Members(i), m.Followers(i))
+		err = errors.Join(m.Cache(i.CacheReads), m.Degraded(i.Troubles), m.Stretch(i.Stretch), m.Members(i))
 	}
 	if err != nil {
 		closeBuses()

@@ -48,12 +48,6 @@ func documents() map[string]any {
 	}
 }
 
-// anyNamespace answers kubectl, which looks for the namespace of a Lease that it did not find.
-// Every namespace exists, so it says that there is no such Lease.
-func anyNamespace(name string) object {
-	return object{"kind": "Namespace", "apiVersion": "v1", "metadata": object{"name": name}}
-}
-
 // typeSwagger is the form in which kubectl reads the older OpenAPI document.
 const typeSwagger = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 

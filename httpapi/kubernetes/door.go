@@ -5,9 +5,9 @@ import (
 	"context"
 	"crypto/hkdf"
 	"crypto/sha256"
+	"fmt"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -70,8 +70,10 @@ func (d *Door) serve(w http.ResponseWriter, r *http.Request) (name string, err e
 	if path == "/openapi/v2" {
 		return "", swagger(w, r)
 	}
+	// kubectl looks for the namespace of a Lease that it did not find. Every namespace exists, so
+	// it says that there is no such Lease.
 	if namespace, ok := strings.CutPrefix(path, "/api/v1/namespaces/"); ok && labelForm.MatchString(namespace) {
-		return "", document(w, r, anyNamespace(namespace))
+		return "", document(w, r, object{"kind": "Namespace", "apiVersion": "v1", "metadata": object{"name": namespace}})
 	}
 	rest, ok := strings.CutPrefix(path, Path+"/"+apiVersion+"/")
 	if !ok {
@@ -207,12 +209,8 @@ func (d *Door) keyFor(ctx context.Context, e leadership.Election, identity strin
 	principal, _ := authn.From(ctx)
 	var info strings.Builder
 	for _, part := range []string{"regent kubernetes holder", principal.Pinned(), string(e), identity} {
-		info.WriteString(lengthOf(part))
-		info.WriteString(part)
+		fmt.Fprintf(&info, "%d:%s", len(part), part) // the length keeps the parts apart
 	}
 	text, err := hkdf.Key(sha256.New, secret, nil, info.String(), leadership.KeySize)
 	return leadership.Key(text), err
 }
-
-// lengthOf keeps the parts of a text apart.
-func lengthOf(part string) string { return strconv.Itoa(len(part)) + ":" }

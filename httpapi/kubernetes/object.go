@@ -234,14 +234,10 @@ func newLease(k key, l leadership.Lease, resourceVersion string) lease {
 // uid is that of a Lease. It depends on the name alone: an election that was deleted begins again
 // as the same one.
 func (k key) uid() string {
-	sum := sha256.Sum256([]byte(prefix + k.namespace + "." + k.name))
-	return uuid(sum[:16])
-}
-
-// uuid writes 16 bytes as a UUID of version 8, which leaves their meaning to its maker.
-func uuid(b []byte) string {
+	b := sha256.Sum256([]byte(prefix + k.namespace + "." + k.name))
+	// a UUID of version 8, which leaves the meaning of its 16 bytes to its maker
 	b[6], b[8] = b[6]&0x0f|0x80, b[8]&0x3f|0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:16])
 }
 
 func withoutOwn(annotations map[string]string) map[string]string {

@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -131,13 +132,7 @@ func (s selection) one() (k key, ok bool) {
 }
 
 func (s selection) validate() error {
-	k := key{s.namespace, s.name}
-	if k.namespace == "" {
-		k.namespace = "all"
-	}
-	if k.name == "" {
-		k.name = "all"
-	}
+	k := key{cmp.Or(s.namespace, "all"), cmp.Or(s.name, "all")}
 	if _, err := k.election(); err != nil {
 		return fmt.Errorf("the selection: %w", err)
 	}

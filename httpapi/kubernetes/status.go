@@ -80,10 +80,6 @@ func invalid(name, field, format string, args ...any) *refusal {
 	return r
 }
 
-func notFound(name string) *refusal {
-	return refuse(http.StatusNotFound, name, "leases.coordination.k8s.io %q not found", name)
-}
-
 // forbidden refuses what the caller may not do. name is "" for several Leases.
 func forbidden(name, format string, args ...any) *refusal {
 	subject := "leases." + group
@@ -112,7 +108,7 @@ func refusalOf(name string, err error) *refusal {
 	p := wire.NewProblem(err)
 	switch p.Code {
 	case leadership.NotFound, leadership.ElectionDeleted:
-		return notFound(name)
+		return refuse(http.StatusNotFound, name, "leases.coordination.k8s.io %q not found", name)
 	case leadership.InvalidArgument:
 		return invalid(name, "spec", "%s", p.Detail)
 	case leadership.LeaseHeld, leadership.LeaseLost, leadership.NotReady, leadership.RevisionMismatch:

@@ -102,8 +102,7 @@ func (d *Door) watch(w http.ResponseWriter, r *http.Request, s selection) error 
 // expired is the error of a version that a watch cannot go on from: too far back, or of another
 // store. The client reads everything anew.
 func expired(err error) error {
-	var refused *leadership.Error
-	if errors.As(err, &refused) && (refused.Code == leadership.HistoryCompacted || refused.Code == leadership.InvalidArgument && refused.Field == "after") {
+	if refused, ok := errors.AsType[*leadership.Error](err); ok && (refused.Code == leadership.HistoryCompacted || refused.Code == leadership.InvalidArgument && refused.Field == "after") {
 		return refuse(http.StatusGone, "", "too old resource version, or one of another store: %s", refused.Detail)
 	}
 	return err

@@ -373,8 +373,7 @@ func (d *Door) begin(ctx context.Context, a attempt) (leadership.Lease, error) {
 	if err == nil {
 		return reading.Lease, a.alreadyExists("update it")
 	}
-	var refused *leadership.Error
-	if !errors.As(err, &refused) || refused.Code != leadership.NotFound {
+	if refused, ok := errors.AsType[*leadership.Error](err); !ok || refused.Code != leadership.NotFound {
 		return leadership.Lease{}, err
 	}
 	if a.holder() == "" {
@@ -387,7 +386,7 @@ func (d *Door) begin(ctx context.Context, a attempt) (leadership.Lease, error) {
 		return leadership.Lease{}, err
 	}
 	l, err := d.acquire(ctx, a, id)
-	if errors.As(err, &refused) && refused.Code == leadership.ElectionDeleted && refused.Lease != nil { // for that alone: the caller may lead it
+	if refused, ok := errors.AsType[*leadership.Error](err); ok && refused.Code == leadership.ElectionDeleted && refused.Lease != nil { // for that alone: the caller may lead it
 		a.again = refused.Lease.Revision
 		return d.acquire(ctx, a, id)
 	}

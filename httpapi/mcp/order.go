@@ -23,10 +23,7 @@ func (d *desk) order(ctx context.Context, in ordered, c leadership.Order) (elect
 	}
 	c.Election, c.IfRevision, c.Reason, c.Actor = in.Election, in.Revision, in.Reason, d.actor(ctx)
 	l, err := d.calls.Do(ctx, c)
-	if err != nil {
-		return election{}, err
-	}
-	return newElection(l, 0), nil
+	return newElection(l, 0), err
 }
 
 type assignInput struct {

@@ -50,10 +50,7 @@ func newElection(l leadership.Lease, bound time.Duration) election {
 
 func (d *desk) whoLeads(ctx context.Context, in about) (election, error) {
 	r, err := d.calls.Read(ctx, leadership.ReadRequest{Election: in.Election})
-	if err != nil {
-		return election{}, err
-	}
-	return newElection(r.Lease, r.Bound), nil
+	return newElection(r.Lease, r.Bound), err
 }
 
 type listInput struct {
@@ -311,8 +308,5 @@ type tokenOutput struct {
 
 func (d *desk) checkToken(ctx context.Context, in tokenInput) (tokenOutput, error) {
 	l, err := d.calls.CheckToken(ctx, leadership.TokenCheck{Election: in.Election, Token: in.FencingToken, Write: in.Write})
-	if err != nil {
-		return tokenOutput{}, err
-	}
-	return tokenOutput{true, newElection(l, 0)}, nil
+	return tokenOutput{err == nil, newElection(l, 0)}, err
 }

@@ -33,12 +33,10 @@ func (p *backoff) after(err error) time.Duration {
 
 // retryAfter returns the pause that the server asks for, or zero.
 func retryAfter(err error) time.Duration {
-	var refusal *leadership.Error
-	var reply *ReplyError
-	switch {
-	case errors.As(err, &refusal):
+	if refusal, ok := errors.AsType[*leadership.Error](err); ok {
 		return refusal.RetryAfter
-	case errors.As(err, &reply):
+	}
+	if reply, ok := errors.AsType[*ReplyError](err); ok {
 		return reply.RetryAfter
 	}
 	return 0

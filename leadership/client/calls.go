@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -20,23 +19,15 @@ import (
 func (c *Client) Acquire(ctx context.Context, r leadership.AcquireRequest) (leadership.Grant, error) {
 	metadata, err := leadership.ParseMetadata(r.Metadata)
 	if err != nil {
-		return leadership.Grant{}, &leadership.Error{Code: leadership.InvalidArgument, Field: "metadata", Detail: err.Error()}
+		return leadership.Grant{}, invalid("metadata", "%v", err)
 	}
 	r.Metadata = []byte(metadata)
 	var answer wire.Grant
-	err = c.about(ctx, r.Election, call{
-		name: "acquire", method: http.MethodPost, suffix: wire.Acquire, mutates: wire.VerbAcquire.Row().Changes(),
-		wait: min(max(r.Wait, 0), leadership.MaxWait), body: wire.NewAcquireRequest(r), answer: &answer,
-	})
+	k := post("acquire", wire.VerbAcquire, wire.NewAcquireRequest(r))
+	k.wait = min(max(r.Wait, 0), leadership.MaxWait)
+	lease, err := askFor(ctx, c, r.Election, k, &answer, expected{election: r.Election, seats: true, held: true, leader: r.CandidateID}.match)
 	if err != nil {
 		return leadership.Grant{}, err
-	}
-	lease, err := answer.Leadership()
-	if err == nil {
-		err = expected{election: r.Election, seats: true, held: true, leader: r.CandidateID}.match(lease)
-	}
-	if err != nil {
-		return leadership.Grant{}, misread("acquire", true, err)
 	}
 	grant := leadership.Grant{
 		Lease: lease, Waited: waited(r, answer),
@@ -45,7 +36,7 @@ func (c *Client) Acquire(ctx context.Context, r leadership.AcquireRequest) (lead
 	if r.Key != nil {
 		grant.Key = *r.Key
 	} else if grant.Key, err = leadership.ParseKey(answer.Key); err != nil {
-		return leadership.Grant{}, misread("acquire", true, err)
+		return leadership.Grant{}, misread(k.name, k.mutates, err)
 	}
 	return grant, nil
 }
@@ -90,16 +81,10 @@ func (c *Client) Read(ctx context.Context, r leadership.ReadRequest) (leadership
 func (c *Client) reading(ctx context.Context, r leadership.ReadRequest, k call) (leadership.Reading, error) {
 	var answer wire.Lease
 	var header http.Header
-	k.answer, k.replyHeader = &answer, &header
-	if err := c.about(ctx, r.Election, k); err != nil {
-		return leadership.Reading{}, err
-	}
-	lease, err := answer.Leadership()
-	if err == nil {
-		err = matchReading(r, lease, answer.MaxStalenessMs)
-	}
+	k.replyHeader = &header
+	lease, err := askFor(ctx, c, r.Election, k, &answer, func(l leadership.Lease) error { return matchReading(r, l, answer.MaxStalenessMs) })
 	if err != nil {
-		return leadership.Reading{}, misread(k.name, k.mutates, err)
+		return leadership.Reading{}, err
 	}
 	bound := time.Duration(answer.MaxStalenessMs) * time.Millisecond
 	return leadership.Reading{Lease: lease, Age: age(header, bound), Bound: bound}, nil
@@ -136,19 +121,9 @@ func (c *Client) Events(ctx context.Context, r leadership.EventsRequest) ([]lead
 	query := url.Values{}
 	setNumber(query, "after", int64(r.After))
 	setNumber(query, "limit", int64(r.Limit))
-	var answer wire.History
-	err := c.about(ctx, r.Election, call{name: "events", method: http.MethodGet, suffix: wire.Events, query: query, answer: &answer})
-	if err != nil {
-		return nil, err
-	}
-	events, err := answer.Leadership()
-	if err == nil {
-		err = matchEvents(r.Election, events)
-	}
-	if err != nil {
-		return nil, misread("events", false, err)
-	}
-	return events, nil
+	k := look("events", wire.Events)
+	k.query = query
+	return askFor(ctx, c, r.Election, k, new(wire.History), func(events []leadership.Event) error { return matchEvents(r.Election, events) })
 }
 
 // conditionTries is how often a change is sent that its caller makes whatever the revision.
@@ -170,7 +145,8 @@ func (c *Client) Do(ctx context.Context, command leadership.Command) (lease lead
 		return leadership.Lease{}, err
 	}
 	row := wire.Verb(command.Name()).Row()
-	k := call{name: spoken(command.Name()), method: row.Method, suffix: row.Suffix(), query: sent.Query, mutates: row.Changes(), body: sent.Body}
+	k := post(spoken(command.Name()), row.Verb, sent.Body)
+	k.query = sent.Query
 	x := expected{election: command.Target().Election}
 	if order, ok := command.(leadership.Order); ok && order.Kind.Halts() {
 		if err := order.Validate(); err != nil { // a wrong pattern could change the meaning of the path
@@ -205,11 +181,11 @@ func checkOrder(command leadership.Command) error {
 	case !ok:
 		return nil
 	case !slices.Contains(leadership.Orders(), order.Kind):
-		return &leadership.Error{Code: leadership.InvalidArgument, Field: "order", Detail: fmt.Sprintf("there is no order %q", order.Kind)}
+		return invalid("order", "there is no order %q", order.Kind)
 	case order.Kind == leadership.OrderEvict && order.Token == 0 && order.IfRevision == 0:
-		return &leadership.Error{Code: leadership.InvalidArgument, Field: "fencingToken", Detail: "say which term is to end: send its fencing token, or the revision at which it was read"}
+		return invalid("fencingToken", "say which term is to end: send its fencing token, or the revision at which it was read")
 	case order.Kind == leadership.OrderApprove && !order.NewEpoch && order.IfRevision == 0: // a new epoch is known by its token
-		return &leadership.Error{Code: leadership.InvalidArgument, Field: "ifRevision", Detail: "say the revision at which the term was read, and the same again if the answer is lost: so the approval counts once"}
+		return invalid("ifRevision", "say the revision at which the term was read, and the same again if the answer is lost: so the approval counts once")
 	}
 	return nil
 }
@@ -236,7 +212,7 @@ func (c *Client) Overrides(ctx context.Context, e leadership.Election) ([]leader
 // Explain says why a candidate does not lead.
 func (c *Client) Explain(ctx context.Context, r leadership.ExplainRequest) (leadership.Explanation, error) {
 	if err := r.CandidateID.Validate(); err != nil {
-		return leadership.Explanation{}, &leadership.Error{Code: leadership.InvalidArgument, Field: "candidateId", Detail: err.Error()}
+		return leadership.Explanation{}, invalid("candidateId", "%v", err)
 	}
 	k := look("explain", wire.Candidates+"/"+string(r.CandidateID)+wire.Explain)
 	answer, err := ask(ctx, c, r.Election, k, func(answer wire.Explanation) bool {
@@ -247,26 +223,30 @@ func (c *Client) Explain(ctx context.Context, r leadership.ExplainRequest) (lead
 
 // lease makes a call whose reply is a lease, and checks that the lease matches x.
 func (c *Client) lease(ctx context.Context, x expected, k call) (leadership.Lease, error) {
-	var answer wire.Lease
-	k.answer = &answer
-	if err := c.about(ctx, x.election, k); err != nil {
-		return leadership.Lease{}, err
+	return askFor(ctx, c, x.election, k, new(wire.Lease), x.match)
+}
+
+// askFor makes a call about an election, and returns what its answer says, which has to match.
+func askFor[A interface{ Leadership() (L, error) }, L any](ctx context.Context, c *Client, e leadership.Election, k call, answer *A, match func(L) error) (L, error) {
+	k.answer = answer
+	if err := c.about(ctx, e, k); err != nil {
+		return *new(L), err
 	}
-	lease, err := answer.Leadership()
+	said, err := (*answer).Leadership()
 	if err == nil {
-		err = x.match(lease)
+		err = match(said)
 	}
 	if err != nil {
-		return leadership.Lease{}, misread(k.name, k.mutates, err)
+		return *new(L), misread(k.name, k.mutates, err)
 	}
-	return lease, nil
+	return said, nil
 }
 
 // about makes a call about one election. It refuses invalid names itself, with the server's
 // message, because such a name could change the meaning of the path.
 func (c *Client) about(ctx context.Context, e leadership.Election, k call) error {
 	if err := e.Validate(); err != nil {
-		return &leadership.Error{Code: leadership.InvalidArgument, Field: "election", Detail: err.Error()}
+		return invalid("election", "%v", err)
 	}
 	if k.path == "" {
 		k.path = wire.Path(e, k.suffix)

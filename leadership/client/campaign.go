@@ -161,8 +161,8 @@ func (k *campaigner) run(ctx, within context.Context) (*Lease, error) {
 
 // turnOf returns when a candidate that has bid should ask again, and 0 for any other error.
 func turnOf(err error) time.Duration {
-	var e *leadership.Error
-	if !errors.As(err, &e) || e.Code != leadership.LeaseHeld {
+	e, ok := errors.AsType[*leadership.Error](err)
+	if !ok || e.Code != leadership.LeaseHeld {
 		return 0
 	}
 	switch e.Reason {

@@ -147,11 +147,11 @@ func parseServer(server string) (string, error) {
 		return "", errors.New("the server's address must begin with http:// or https://, as in http://127.0.0.1:8080")
 	}
 	u, err := url.Parse(server)
-	var parse *url.Error
+	parse, unparsed := errors.AsType[*url.Error](err)
 	switch {
 	case err == nil && u.User != nil, err != nil && strings.Contains(server, "@"):
 		return "", errors.New("the server's address must not contain a user or a password")
-	case errors.As(err, &parse):
+	case unparsed:
 		// the url.Error would repeat it
 		return "", fmt.Errorf("the server's address is not a URL: %w", parse.Err)
 	case err != nil:

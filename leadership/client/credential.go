@@ -66,11 +66,13 @@ func (m *metadataTokens) look() (last string, left time.Duration, next *tokenCal
 	return m.last, left, m.pending
 }
 
+// replace gets a token. See https://cloud.google.com/run/docs/authenticating/service-to-service.
 func (m *metadataTokens) replace(a *tokenCall) {
 	defer close(a.done)
 	ctx, cancel := context.WithTimeout(context.Background(), 5*metadataTimeout)
 	defer cancel()
-	a.token, a.err = m.ask(ctx)
+	query := url.Values{"audience": {m.audience}, "format": {"full"}}
+	a.token, a.err = m.server.get(ctx, "service-accounts/default/identity?"+query.Encode())
 	var expires time.Time
 	if a.err == nil {
 		expires, a.err = expiry(a.token)
@@ -81,12 +83,6 @@ func (m *metadataTokens) replace(a *tokenCall) {
 	if a.err == nil {
 		m.last, m.expires = a.token, expires
 	}
-}
-
-// ask gets a token. See https://cloud.google.com/run/docs/authenticating/service-to-service.
-func (m *metadataTokens) ask(ctx context.Context) (string, error) {
-	query := url.Values{"audience": {m.audience}, "format": {"full"}}
-	return m.server.get(ctx, "service-accounts/default/identity?"+query.Encode())
 }
 
 // expiry reads when a token expires. It does not verify the token: its recipient does.

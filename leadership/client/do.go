@@ -127,11 +127,11 @@ func (c *Client) request(ctx context.Context, k call) (*http.Request, error) {
 	target.RawQuery = k.query.Encode()
 	request.Method, request.URL = k.method, &target
 	request.Header = http.Header{"Accept": c.json} // Set replaces the value, and leaves the slice alone
-	text, err := k.encode()
-	if err != nil {
-		return nil, err
-	}
-	if text != nil {
+	if k.body != nil {
+		text, err := wire.Marshal(k.body)
+		if err != nil {
+			return nil, err
+		}
 		request.Header["Content-Type"] = c.json
 		request.ContentLength = int64(len(text))
 		request.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text)), nil }
@@ -177,13 +177,6 @@ func within(ctx context.Context, ask func(context.Context) (string, error)) (str
 	}
 }
 
-func (k call) encode() ([]byte, error) {
-	if k.body == nil {
-		return nil, nil
-	}
-	return wire.Marshal(k.body)
-}
-
 // How far a request got, according to its transport.
 const (
 	untold int32 = iota // the transport reported nothing
@@ -202,8 +195,8 @@ func traced(ctx context.Context, progress *atomic.Int32) context.Context {
 
 // transportCode returns the code of a call that was not answered.
 func transportCode(k call, progress int32, err error) leadership.Code {
-	var op *net.OpError
-	dialing := errors.As(err, &op) && op.Op == "dial"
+	op, ok := errors.AsType[*net.OpError](err)
+	dialing := ok && op.Op == "dial"
 	if progress == connecting || progress == untold && dialing {
 		return leadership.StoreUnavailable
 	}

@@ -114,13 +114,13 @@ func (f *journalReader) retry(ctx context.Context, read func(context.Context) er
 				continue
 			}
 		}
-		var last permanentError
+		last, permanent := errors.AsType[permanentError](err)
 		switch {
 		case err == nil, err == errLeft:
 			return err
 		case ctx.Err() != nil:
 			continue
-		case errors.As(err, &last):
+		case permanent:
 			return last.error
 		case !passes(err):
 			return err

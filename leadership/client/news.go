@@ -157,8 +157,8 @@ func (e streamEnded) Error() string {
 
 // planned reports whether the server ended the stream as part of normal operation.
 func planned(err error) bool {
-	var end streamEnded
-	return errors.As(err, &end) && (end.reason == wire.StopLimit || end.reason == wire.StopDraining)
+	end, ok := errors.AsType[streamEnded](err)
+	return ok && (end.reason == wire.StopLimit || end.reason == wire.StopDraining)
 }
 
 // receiveEnd handles the end of a stream: its reason, and where to resume.

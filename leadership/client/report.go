@@ -186,8 +186,8 @@ func (r *reporting) refused(now time.Duration) {
 // refusesReport reports whether the answer to a renewal that carried a report is about that report.
 // A server that is older says that it does not know the field.
 func refusesReport(err error) bool {
-	var e *leadership.Error
-	if !errors.As(err, &e) || e.Code != leadership.InvalidArgument {
+	e, ok := errors.AsType[*leadership.Error](err)
+	if !ok || e.Code != leadership.InvalidArgument {
 		return false
 	}
 	name, _, _ := strings.Cut(e.Field, "/")

@@ -19,16 +19,9 @@ func (c *Client) Delegate(ctx context.Context, r leadership.DelegateRequest) (le
 
 // Tree reads an election and what was delegated below it, the parents before their children.
 func (c *Client) Tree(ctx context.Context, e leadership.Election) (leadership.Tree, error) {
-	k := look("tree", wire.TreePath)
-	answer, err := ask(ctx, c, e, k, func(answer wire.Tree) bool { return answer.Election == e })
-	if err != nil {
-		return leadership.Tree{}, err
-	}
-	tree, err := answer.Leadership()
-	if err != nil {
-		err = misread(k.name, k.mutates, err)
-	}
-	return tree, err
+	return askFor(ctx, c, e, look("tree", wire.TreePath), new(wire.Tree), func(t leadership.Tree) error {
+		return expected{election: e}.match(t.Leases[0])
+	})
 }
 
 // ask makes a call about an election, and reads its reply, which must be about what was asked for.

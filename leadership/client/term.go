@@ -93,8 +93,8 @@ func (l *Lease) named() leadership.LeaseRequest {
 // an operator has begun a new epoch. The server has compared the key: the lease is still the
 // caller's.
 func epochOf(err error, r leadership.LeaseRequest) (token leadership.Token, ok bool) {
-	var e *leadership.Error
-	if !errors.As(err, &e) || e.Code != leadership.LeaseLost || e.Reason != leadership.ReasonEpoch || e.Lease == nil {
+	e, ok := errors.AsType[*leadership.Error](err)
+	if !ok || e.Code != leadership.LeaseLost || e.Reason != leadership.ReasonEpoch || e.Lease == nil {
 		return 0, false
 	}
 	now := expected{election: r.Election, held: true, leader: r.CandidateID}
@@ -103,8 +103,7 @@ func epochOf(err error, r leadership.LeaseRequest) (token leadership.Token, ok b
 
 // lostBecause returns the cause of the end of a lease that the server says is lost.
 func lostBecause(err error) error {
-	var e *leadership.Error
-	if errors.As(err, &e) && e.Reason == leadership.ReasonDeposed {
+	if e, ok := errors.AsType[*leadership.Error](err); ok && e.Reason == leadership.ReasonDeposed {
 		return fmt.Errorf("%w: %w", ErrDeposed, err)
 	}
 	return err

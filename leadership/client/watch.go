@@ -105,13 +105,13 @@ func (w *watcher) run(ctx context.Context) error {
 		}
 		began := time.Now()
 		err := w.listen(ctx)
-		var last permanentError
+		last, permanent := errors.AsType[permanentError](err)
 		switch {
 		case errors.Is(err, errLeft):
 			return err
 		case ctx.Err() != nil:
 			continue
-		case errors.As(err, &last):
+		case permanent:
 			return last.error
 		case time.Since(began) > maxPause:
 			w.backoff = backoff{}

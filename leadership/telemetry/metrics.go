@@ -85,22 +85,21 @@ func New(meters metric.MeterProvider, tracers trace.TracerProvider) (*Metrics, e
 	}
 	m.terms, m.transition, m.store = b.seconds(nameTerm), b.seconds(nameTransition), b.seconds(nameStore)
 	m.batch = b.sizes(nameBatch)
-	m.observe(b)
-	return m, errors.Join(b.failed...)
+	return m, m.observe(b)
 }
 
 // Idle reports whether nothing is measured, because both providers are no-op providers.
 func (m *Metrics) Idle() bool { return m.idle }
 
 // observe registers the gauges, which are read at each collection.
-func (m *Metrics) observe(b *builder) {
+func (m *Metrics) observe(b *builder) error {
 	known, flapping, waiting, watchers := b.gauge(nameElections), b.gauge(nameFlapping), b.gauge(nameWaiting), b.gauge(nameWatchers)
 	halted, asking, followed, grants := b.gauge(namePaused), b.gauge(nameApprovals), b.gauge(nameFollowed), b.gauge(nameGrants)
 	delegated, depth := b.gauge(nameDelegated), b.gauge(nameDepth)
 	longest, unannounced := b.age(nameLeaderless), b.age(nameUnannounced)
 	haltedFor, askingFor := b.age(namePausedAge), b.age(nameApprovalsAge)
 	held, vacant := with("state", leadership.Held), with("state", leadership.Vacant)
-	b.callback(func(ctx context.Context, o metric.Observer) error {
+	return b.observe(func(ctx context.Context, o metric.Observer) {
 		c := m.sure(ctx)
 		o.ObserveInt64(known, int64(c.held), held)
 		o.ObserveInt64(known, int64(c.vacant), vacant)
@@ -119,8 +118,7 @@ func (m *Metrics) observe(b *builder) {
 		if age := m.unannounced.Load(); age >= 0 {
 			o.ObserveFloat64(unannounced, time.Duration(age).Seconds())
 		}
-		return nil
-	}, known, flapping, grants, delegated, depth, waiting, watchers, followed, longest, halted, haltedFor, asking, askingFor, unannounced)
+	})
 }
 
 // How an election that seems to stand still is checked.
@@ -167,21 +165,20 @@ func (m *Metrics) Cache(reads func() (hits, misses, shared int64)) error {
 	d := b.catalogue[nameCache]
 	counter, err := m.meter.Int64ObservableCounter(d.Name, metric.WithUnit(d.Unit), metric.WithDescription(d.Description))
 	b.note(nameCache, err)
-	b.callback(func(_ context.Context, o metric.Observer) error {
+	b.observed = append(b.observed, counter)
+	return b.observe(func(_ context.Context, o metric.Observer) {
 		hits, misses, shared := reads()
 		o.ObserveInt64(counter, hits, with("result", "hit"))
 		o.ObserveInt64(counter, misses, with("result", "miss"))
 		o.ObserveInt64(counter, shared, with("result", "shared"))
-		return nil
-	}, counter)
-	return errors.Join(b.failed...)
+	})
 }
 
 // Degraded measures what does not work as it should; now returns that.
 func (m *Metrics) Degraded(now func() []instance.Trouble) error {
 	b := newBuilder(m.meter)
 	troubles := b.gauge(nameTroubles)
-	b.callback(func(_ context.Context, o metric.Observer) error {
+	return b.observe(func(_ context.Context, o metric.Observer) {
 		holds := now()
 		for _, t := range instance.Troubles() {
 			var n int64
@@ -190,9 +187,7 @@ func (m *Metrics) Degraded(now func() []instance.Trouble) error {
 			}
 			o.ObserveInt64(troubles, n, with("reason", t))
 		}
-		return nil
-	}, troubles)
-	return errors.Join(b.failed...)
+	})
 }
 
 // Latch shows whether every call is refused because the platform does not verify callers. latched
@@ -200,15 +195,13 @@ func (m *Metrics) Degraded(now func() []instance.Trouble) error {
 func (m *Metrics) Latch(latched func() bool) error {
 	b := newBuilder(m.meter)
 	gauge := b.gauge(nameLatched)
-	b.callback(func(_ context.Context, o metric.Observer) error {
+	return b.observe(func(_ context.Context, o metric.Observer) {
 		var n int64
 		if latched() {
 			n = 1
 		}
 		o.ObserveInt64(gauge, n)
-		return nil
-	}, gauge)
-	return errors.Join(b.failed...)
+	})
 }
 
 // Reason says why a request was refused.
@@ -238,6 +231,7 @@ func with[T ~string](key string, value T) metric.MeasurementOption {
 type builder struct {
 	meter     metric.Meter
 	catalogue map[string]Metric
+	observed  []metric.Observable // read at each collection
 	failed    []error
 }
 
@@ -292,6 +286,7 @@ func (b *builder) gauge(name string) metric.Int64ObservableGauge {
 	d := b.catalogue[name]
 	i, err := b.meter.Int64ObservableGauge(d.Name, metric.WithUnit(d.Unit), metric.WithDescription(d.Description))
 	b.note(name, err)
+	b.observed = append(b.observed, i)
 	return i
 }
 
@@ -299,12 +294,19 @@ func (b *builder) age(name string) metric.Float64ObservableGauge {
 	d := b.catalogue[name]
 	i, err := b.meter.Float64ObservableGauge(d.Name, metric.WithUnit(d.Unit), metric.WithDescription(d.Description))
 	b.note(name, err)
+	b.observed = append(b.observed, i)
 	return i
 }
 
-func (b *builder) callback(f metric.Callback, of ...metric.Observable) {
-	_, err := b.meter.RegisterCallback(f, of...)
+// observe has f called at each collection, for all instruments that are read then, and returns what
+// has failed since the builder was made.
+func (b *builder) observe(f func(context.Context, metric.Observer)) error {
+	_, err := b.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		f(ctx, o)
+		return nil
+	}, b.observed...)
 	b.note("the gauges", err)
+	return errors.Join(b.failed...)
 }
 
 const nameStretch = "regent.renewals.stretch"
@@ -313,11 +315,9 @@ const nameStretch = "regent.renewals.stretch"
 func (m *Metrics) Stretch(now func() float64) error {
 	b := newBuilder(m.meter)
 	gauge := b.age(nameStretch)
-	b.callback(func(_ context.Context, o metric.Observer) error {
+	return b.observe(func(_ context.Context, o metric.Observer) {
 		o.ObserveFloat64(gauge, now())
-		return nil
-	}, gauge)
-	return errors.Join(b.failed...)
+	})
 }
 
 // Bus carries events between the instances on one store; see package instance.

@@ -25,7 +25,7 @@ func (m *Metrics) ByName(all []leadership.Election) error {
 	b := newBuilder(m.meter)
 	led, token, waiting, free, omitted := b.gauge(nameLed), b.gauge(nameToken), b.gauge(nameInLine), b.gauge(nameFree), b.gauge(nameOmitted)
 	age := b.age(nameChanged)
-	b.callback(func(_ context.Context, o metric.Observer) error {
+	return b.observe(func(_ context.Context, o metric.Observer) {
 		shown, more := m.elections.byName()
 		for _, s := range shown {
 			of := with("election", s.election)
@@ -40,9 +40,7 @@ func (m *Metrics) ByName(all []leadership.Election) error {
 			}
 		}
 		o.ObserveInt64(omitted, int64(more))
-		return nil
-	}, led, token, waiting, free, omitted, age)
-	return errors.Join(b.failed...)
+	})
 }
 
 // byName is what is shown of an election by its name.

@@ -92,7 +92,7 @@ func (m *Metrics) time(ctx context.Context, op storeOp) (context.Context, func(e
 	}
 }
 
-// timed makes a call of the store whose answer is not looked at.
+// timed makes a call of the store.
 func timed[T any](ctx context.Context, m *Metrics, op storeOp, call func(context.Context) (T, error)) (T, error) {
 	ctx, ended := m.time(ctx, op)
 	answer, err := call(ctx)
@@ -130,26 +130,21 @@ func (s *store) Update(ctx context.Context, e leadership.Election, x rule.Expect
 }
 
 func (s *store) Get(ctx context.Context, e leadership.Election) (rule.Snapshot, error) {
-	ctx, ended := s.m.time(ctx, storeGet)
-	snap, err := s.Store.Get(ctx, e)
-	if ended(err); err == nil {
+	snap, err := timed(ctx, s.m, storeGet, func(ctx context.Context) (rule.Snapshot, error) { return s.Store.Get(ctx, e) })
+	if err == nil {
 		s.m.elections.learn(snap)
 	}
 	return snap, err
 }
 
 func (s *store) List(ctx context.Context, prefix string, after leadership.Election, limit int) (rule.Listing, error) {
-	ctx, ended := s.m.time(ctx, storeList)
-	l, err := s.Store.List(ctx, prefix, after, limit)
-	ended(err)
+	l, err := timed(ctx, s.m, storeList, func(ctx context.Context) (rule.Listing, error) { return s.Store.List(ctx, prefix, after, limit) })
 	s.m.elections.learn(l.Snapshots...)
 	return l, err
 }
 
 func (s *store) Held(ctx context.Context, after leadership.Election, limit int) (rule.Listing, error) {
-	ctx, ended := s.m.time(ctx, storeHeld)
-	l, err := s.Store.Held(ctx, after, limit)
-	ended(err)
+	l, err := timed(ctx, s.m, storeHeld, func(ctx context.Context) (rule.Listing, error) { return s.Store.Held(ctx, after, limit) })
 	s.m.elections.learn(l.Snapshots...)
 	return l, err
 }
@@ -187,9 +182,8 @@ func (s *store) Since(ctx context.Context, after time.Time, limit int) (rule.Rec
 // Unannounced implements service.Store. A read of the whole outbox shows the age of its oldest
 // event.
 func (s *store) Unannounced(ctx context.Context, e leadership.Election, limit int) ([]leadership.Event, error) {
-	ctx, ended := s.m.time(ctx, storeUnannounced)
-	events, err := s.Store.Unannounced(ctx, e, limit)
-	if ended(err); e != "" || err != nil {
+	events, err := timed(ctx, s.m, storeUnannounced, func(ctx context.Context) ([]leadership.Event, error) { return s.Store.Unannounced(ctx, e, limit) })
+	if e != "" || err != nil {
 		return events, err
 	}
 	var age time.Duration

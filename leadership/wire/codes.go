@@ -2,6 +2,7 @@ package wire
 
 import (
 	"net/http"
+	"slices"
 
 	"regent/leadership"
 )
@@ -68,14 +69,10 @@ func Meanings() []Meaning {
 
 // MeaningOf returns the meaning of the code. A code that is not in the table means Internal.
 func MeaningOf(code leadership.Code) Meaning {
-	var internal Meaning
-	for _, m := range Meanings() {
-		switch m.Code {
-		case code:
-			return m
-		case Internal:
-			internal = m
-		}
+	all := Meanings()
+	i := slices.IndexFunc(all, func(m Meaning) bool { return m.Code == code })
+	if i < 0 {
+		return MeaningOf(Internal)
 	}
-	return internal
+	return all[i]
 }

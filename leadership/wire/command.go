@@ -140,31 +140,16 @@ func (w *HandOverRequest) Command(e leadership.Election, _ leadership.Revision) 
 	return leadership.HandOver{LeaseRequest: r, To: given(w.To), Within: time.Duration(given(w.Within)), Reason: given(w.Reason)}, err
 }
 
-// readiness is the body of a candidate that is ready.
-type readiness struct{ Holder }
+// holding is the body of a command that names a lease and nothing else.
+type holding[C interface {
+	~struct{ leadership.LeaseRequest }
+	leadership.Command
+}] struct{ Holder }
 
 // Command implements Body.
-func (w *readiness) Command(e leadership.Election, _ leadership.Revision) (leadership.Command, error) {
+func (w *holding[C]) Command(e leadership.Election, _ leadership.Revision) (leadership.Command, error) {
 	r, err := w.Leadership(e)
-	return leadership.SayReady{LeaseRequest: r}, err
-}
-
-// serving is the body of a new leader that serves.
-type serving struct{ Holder }
-
-// Command implements Body.
-func (w *serving) Command(e leadership.Election, _ leadership.Revision) (leadership.Command, error) {
-	r, err := w.Leadership(e)
-	return leadership.SayServing{LeaseRequest: r}, err
-}
-
-// yielding is the body of a leader that has stopped.
-type yielding struct{ Holder }
-
-// Command implements Body.
-func (w *yielding) Command(e leadership.Election, _ leadership.Revision) (leadership.Command, error) {
-	r, err := w.Leadership(e)
-	return leadership.Yield{LeaseRequest: r}, err
+	return C{r}, err
 }
 
 // Command implements Body.

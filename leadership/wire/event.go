@@ -79,9 +79,5 @@ func (h History) Leadership() ([]leadership.Event, error) {
 	if h.Events == nil {
 		return nil, errors.New("a history without events")
 	}
-	var events []leadership.Event
-	for _, e := range h.Events {
-		events = append(events, e.Leadership())
-	}
-	return events, nil
+	return appended(nil, h.Events, Event.Leadership), nil
 }

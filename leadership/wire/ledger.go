@@ -109,11 +109,8 @@ type NewEntry struct {
 
 // NewAppendRequest writes a request.
 func NewAppendRequest(r leadership.AppendRequest) AppendRequest {
-	w := AppendRequest{NewHolder(r.LeaseRequest), r.After, []NewEntry{}}
-	for _, e := range r.Entries {
-		w.Entries = append(w.Entries, NewEntry{e.Type, jsontext.Value(e.Data)})
-	}
-	return w
+	entries := appended([]NewEntry{}, r.Entries, func(e leadership.Entry) NewEntry { return NewEntry{e.Type, jsontext.Value(e.Data)} })
+	return AppendRequest{NewHolder(r.LeaseRequest), r.After, entries}
 }
 
 // Leadership reads a request about the election.

@@ -86,26 +86,20 @@ type Members struct {
 
 // NewMembers writes the members.
 func NewMembers(m leadership.Members) Members {
-	w := Members{
+	return Members{
 		Election: m.Election, ClusterSize: len(m.Members), Leader: m.LeaderID, Term: m.Token, Status: m.Status,
 		Participation: m.Participation, Complete: m.Complete, ReadOnly: m.ReadOnly, JournalIndex: m.Journal, Quorum: m.Quorum, Seats: m.Seats,
+		Nodes: appended(nil, m.Members, NewMember),
 	}
-	for _, one := range m.Members {
-		w.Nodes = append(w.Nodes, NewMember(one))
-	}
-	return w
 }
 
 // Leadership reads the members.
 func (w Members) Leadership() leadership.Members {
-	m := leadership.Members{
+	return leadership.Members{
 		Election: w.Election, LeaderID: w.Leader, Token: w.Term, Status: w.Status,
 		Participation: w.Participation, Complete: w.Complete, ReadOnly: w.ReadOnly, Journal: w.JournalIndex, Quorum: w.Quorum, Seats: w.Seats,
+		Members: appended(nil, w.Nodes, Member.Leadership),
 	}
-	for _, one := range w.Nodes {
-		m.Members = append(m.Members, one.Leadership())
-	}
-	return m
 }
 
 // AcknowledgementRequest is the body of a question which members follow a token, have applied a

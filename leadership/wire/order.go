@@ -78,6 +78,14 @@ func given[T any](p *T) (v T) {
 	return v
 }
 
+// appended adds to a list what all of another one become.
+func appended[A, B any](to []B, all []A, change func(A) B) []B {
+	for _, one := range all {
+		to = append(to, change(one))
+	}
+	return to
+}
+
 // Override is a standing order.
 type Override struct {
 	ID          leadership.OverrideID   `json:"id"`
@@ -100,22 +108,18 @@ type Overrides struct {
 
 // NewOverrides writes standing orders.
 func NewOverrides(all []leadership.Override) Overrides {
-	w := Overrides{Overrides: []Override{}}
-	for _, o := range all {
-		w.Overrides = append(w.Overrides, Override{o.ID, o.Kind, o.CandidateID, o.Principal, o.Mode, o.Elections, o.Actor, o.Reason, o.Since.UTC(), o.Until.UTC(), millisUp(o.Left)})
-	}
-	return w
+	return Overrides{appended([]Override{}, all, func(o leadership.Override) Override {
+		return Override{o.ID, o.Kind, o.CandidateID, o.Principal, o.Mode, o.Elections, o.Actor, o.Reason, o.Since.UTC(), o.Until.UTC(), millisUp(o.Left)}
+	})}
 }
 
 // Leadership reads the standing orders.
 func (w Overrides) Leadership() []leadership.Override {
-	var all []leadership.Override
-	for _, o := range w.Overrides {
-		all = append(all, leadership.Override{
+	return appended(nil, w.Overrides, func(o Override) leadership.Override {
+		return leadership.Override{
 			ID: o.ID, Kind: o.Kind, CandidateID: o.CandidateID, Principal: o.Principal, Mode: o.Mode, Elections: o.Elections, Actor: o.Actor, Reason: o.Reason, Since: o.Since, Until: o.Until, Left: fromMillis(o.UntilMs),
-		})
-	}
-	return all
+		}
+	})
 }
 
 // Cause is one reason why a candidate does not lead.
@@ -163,20 +167,13 @@ type Explanation struct {
 
 // NewExplanation writes an explanation.
 func NewExplanation(x leadership.Explanation) Explanation {
-	w := Explanation{Election: x.Election, CandidateID: x.CandidateID, Leads: x.Leads, Seat: x.Seat, Reasons: []Cause{}, ReadAt: x.ReadAt.UTC()}
-	for _, c := range x.Causes {
-		w.Reasons = append(w.Reasons, newCause(c))
-	}
-	return w
+	return Explanation{x.Election, x.CandidateID, x.Leads, x.Seat, appended([]Cause{}, x.Causes, newCause), x.ReadAt.UTC()}
 }
 
 // Leadership reads an explanation.
 func (w Explanation) Leadership() leadership.Explanation {
-	x := leadership.Explanation{Election: w.Election, CandidateID: w.CandidateID, Leads: w.Leads, Seat: w.Seat, ReadAt: w.ReadAt}
-	for _, c := range w.Reasons {
-		x.Causes = append(x.Causes, c.leadership())
-	}
-	return x
+	causes := appended(nil, w.Reasons, Cause.leadership)
+	return leadership.Explanation{Election: w.Election, CandidateID: w.CandidateID, Leads: w.Leads, Seat: w.Seat, Causes: causes, ReadAt: w.ReadAt}
 }
 
 // Policy says who should lead an election, and limits the terms of its leaders.

@@ -14,11 +14,7 @@ type Page struct {
 
 // NewPage writes a page.
 func NewPage(p leadership.Page) Page {
-	w := Page{Elections: make([]Lease, len(p.Leases)), NextPageToken: string(p.Next)}
-	for i, l := range p.Leases {
-		w.Elections[i] = NewLease(l)
-	}
-	return w
+	return Page{appended(make([]Lease, 0, len(p.Leases)), p.Leases, NewLease), string(p.Next)}
 }
 
 // Leadership reads a page. It returns an error for a document that is not a page.

@@ -1,6 +1,12 @@
 package wire
 
-import "regent/leadership"
+import (
+	"crypto/rand"
+	"net/http"
+	"strings"
+
+	"regent/leadership"
+)
 
 // The paths that name no election.
 const (
@@ -100,14 +106,17 @@ const MaxRequestID = 128
 // ValidRequestID reports whether an id that a caller sent can be used: 1 to MaxRequestID letters,
 // digits and "._:-", so that it needs no quoting in a log line, a header or a history.
 func ValidRequestID(id string) bool {
-	if id == "" || len(id) > MaxRequestID {
-		return false
+	strange := func(c rune) bool {
+		letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+		return !letter && (c < '0' || c > '9') && !strings.ContainsRune("._:-", c)
 	}
-	for _, c := range []byte(id) {
-		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
-		if !letter && (c < '0' || c > '9') && c != '.' && c != '_' && c != ':' && c != '-' {
-			return false
-		}
+	return id != "" && len(id) <= MaxRequestID && !strings.ContainsFunc(id, strange)
+}
+
+// RequestID returns the id that the caller of a request sent, if it is valid, or else a new one.
+func RequestID(h http.Header) string {
+	if ids := h[RequestIDHeader]; len(ids) == 1 && ValidRequestID(ids[0]) {
+		return ids[0]
 	}
-	return true
+	return rand.Text()
 }

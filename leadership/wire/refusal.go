@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -106,22 +107,16 @@ func shorten(p jsontext.Pointer) string {
 // maxPointer is how many bytes of a pointer an error repeats.
 const maxPointer = 128
 
-// kindOf is the kind of a JSON value, as errors call it.
-func kindOf(k jsontext.Kind) string {
-	switch k {
-	case jsontext.KindBeginObject:
-		return "an object"
-	case jsontext.KindBeginArray:
-		return "an array"
-	case jsontext.KindString:
-		return "a string"
-	case jsontext.KindNumber:
-		return "a number"
-	case jsontext.KindNull:
-		return "null"
-	}
-	return "true or false"
+// kinds are the kinds of JSON values as errors call them, but for true and false.
+var kinds = map[jsontext.Kind]string{
+	jsontext.KindBeginObject: "an object",
+	jsontext.KindBeginArray:  "an array",
+	jsontext.KindString:      "a string",
+	jsontext.KindNumber:      "a number",
+	jsontext.KindNull:        "null",
 }
+
+func kindOf(k jsontext.Kind) string { return cmp.Or(kinds[k], "true or false") }
 
 // kindFor is the kind of JSON value that a field takes.
 func kindFor(t reflect.Type) string {

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"net/http"
 	"reflect"
 	"slices"
@@ -212,13 +213,31 @@ var (
 	ticks    = []Role{RoleScheduler, RoleOperator, RoleAdmin}
 )
 
+// What most calls of leaders and candidates, most reads, and most orders have in common.
+var (
+	leading   = Row{Method: http.MethodPost, Roles: leads, Cost: CostRenewal, Repeat: RepeatYes, AsCandidate: true}
+	reading   = Row{Method: http.MethodGet, Roles: reads, Cost: CostRead, Repeat: RepeatRead}
+	operating = Row{Method: http.MethodPost, Roles: operates, Cost: CostRead, Repeat: RepeatYes, Audited: true}
+)
+
+// about is the row of a call about one election. Its Path is what follows that of the election;
+// what else it leaves out is as in the kind.
+func about(kind, r Row, does string) Row {
+	r.Method, r.Path, r.Type, r.Scope, r.Does = cmp.Or(r.Method, kind.Method), pathElection+r.Path, cmp.Or(r.Type, ContentType), ScopeElection, does
+	if r.Roles == nil {
+		r.Roles = kind.Roles
+	}
+	r.Cost, r.Repeat = cmp.Or(r.Cost, kind.Cost), cmp.Or(r.Repeat, kind.Repeat)
+	r.AsCandidate, r.Audited = kind.AsCandidate, r.Audited || kind.Audited
+	return r
+}
+
 // order is the row of an operator's order.
 func order(v Verb, suffix, does string) Row {
-	return Row{
-		Verb: v, Method: http.MethodPost, Path: pathElection + suffix, Type: ContentType, Scope: ScopeElection,
-		Roles: operates, Cost: CostRead, Metric: string(v), Repeat: RepeatYes, Audited: true, Conditional: true, Does: does,
+	return about(operating, Row{
+		Verb: v, Path: suffix, Metric: string(v), Conditional: true,
 		Body: func() Body { return &OrderRequest{kind: leadership.OrderKind(v)} },
-	}
+	}, does)
 }
 
 // grantedTo is the row with other roles.
@@ -244,27 +263,14 @@ func body[T any]() string {
 
 // rows is never changed.
 var rows = []Row{
-	{
-		Verb: VerbAcquire, Method: http.MethodPost, Path: pathElection + Acquire, Type: ContentType, Scope: ScopeElection,
-		Roles: leads, Cost: CostCampaign, Metric: "acquire", Repeat: RepeatWithKey, Waits: true, AsCandidate: true, Creates: true,
-		Does: "Body `{candidateId, key?, leaseDuration?, wait?, metadata?, note?, priority?, capabilities?, load?, role?, via?, inherit?, statement?}`. The lease, or `LEASE_HELD` with who leads, the time left and the reason. With `wait` the candidate waits for its turn. With `inherit` the answer has what the last leader left behind; with `via` the lease stands on another one; with `statement` it has a signed statement.",
-	},
-	{
-		Verb: VerbRenew, Method: http.MethodPost, Path: pathElection + Renew, Type: ContentType, Scope: ScopeElection,
-		Roles: leads, Cost: CostRenewal, Metric: "renew", Repeat: RepeatYes, AsCandidate: true,
-		Does: body[LeaseRequest]() + ". The lease for another `leaseDuration`, or `LEASE_LOST`: stop at once.",
-	},
-	{
-		Verb: VerbRelease, Method: http.MethodPost, Path: pathElection + Release, Type: ContentType, Scope: ScopeElection,
-		Roles: leads, Cost: CostRenewal, Metric: "release", Repeat: RepeatYes, AsCandidate: true,
-		Body: func() Body { return &ReleaseRequest{} },
-		Does: "The same body, without a report, and `{outcome?, note?}`: `done`, `failed` or `stopped`, and a line about it. Ends the lease; the lease of a successor is never touched.",
-	},
-	{
-		Verb: VerbCheckToken, Method: http.MethodPost, Path: pathElection + CheckToken, Type: ContentType, Scope: ScopeElection,
-		Roles: checks, Cost: CostRead, Metric: "check", Repeat: RepeatRead,
-		Does: body[TokenCheck]() + ". The lease and its `ETag`, or `TOKEN_STALE` with the current token. With `use` `write` also `READ_ONLY`, while too few members are present, and `NOT_READY`, until a new leader is ready.",
-	},
+	about(leading, Row{Verb: VerbAcquire, Path: Acquire, Cost: CostCampaign, Metric: "acquire", Repeat: RepeatWithKey, Waits: true, Creates: true},
+		"Body `{candidateId, key?, leaseDuration?, wait?, metadata?, note?, priority?, capabilities?, load?, role?, via?, inherit?, statement?}`. The lease, or `LEASE_HELD` with who leads, the time left and the reason. With `wait` the candidate waits for its turn. With `inherit` the answer has what the last leader left behind; with `via` the lease stands on another one; with `statement` it has a signed statement."),
+	about(leading, Row{Verb: VerbRenew, Path: Renew, Metric: "renew"},
+		body[LeaseRequest]()+". The lease for another `leaseDuration`, or `LEASE_LOST`: stop at once."),
+	about(leading, Row{Verb: VerbRelease, Path: Release, Metric: "release", Body: func() Body { return &ReleaseRequest{} }},
+		"The same body, without a report, and `{outcome?, note?}`: `done`, `failed` or `stopped`, and a line about it. Ends the lease; the lease of a successor is never touched."),
+	about(reading, Row{Verb: VerbCheckToken, Method: http.MethodPost, Path: CheckToken, Roles: checks, Metric: "check"},
+		body[TokenCheck]()+". The lease and its `ETag`, or `TOKEN_STALE` with the current token. With `use` `write` also `READ_ONLY`, while too few members are present, and `NOT_READY`, until a new leader is ready."),
 	{
 		Verb: VerbBatchRenew, Method: http.MethodPost, Path: PathBatchRenew, Type: ContentType,
 		Roles: leads, Cost: CostRenewal, Repeat: RepeatYes, Parts: VerbRenew,
@@ -275,48 +281,28 @@ var rows = []Row{
 		Roles: checks, Cost: CostRead, Repeat: RepeatRead, Parts: VerbCheckToken,
 		Does: "Body `{checks: [{election, fencingToken, use?}]}`, up to 500. A result for each.",
 	},
-	{
-		Verb: VerbRead, Method: http.MethodGet, Path: pathElection, Type: ContentType, Scope: ScopeElection,
-		Roles: reads, Cost: CostRead, Repeat: RepeatRead, Waits: true,
-		Does: "The election as it was a moment ago; `maxStalenessMs` says how long at most. `?consistency=strong` asks the store, `?minRevision=` refuses anything older, `?wait=` waits for a change.",
-	},
+	about(reading, Row{Verb: VerbRead, Waits: true},
+		"The election as it was a moment ago; `maxStalenessMs` says how long at most. `?consistency=strong` asks the store, `?minRevision=` refuses anything older, `?wait=` waits for a change."),
 	{
 		Verb: VerbList, Method: http.MethodGet, Path: PathElections, Type: ContentType, Scope: ScopeVisible,
 		Roles: surveys, Cost: CostRead, Repeat: RepeatRead, Many: true,
 		Does: "A page of the elections that the caller may read: `?prefix=&pageSize=&pageToken=`.",
 	},
-	{
-		Verb: VerbEvents, Method: http.MethodGet, Path: pathElection + Events, Type: ContentType, Scope: ScopeElection,
-		Roles: reads, Cost: CostRead, Repeat: RepeatRead,
-		Does: "The history, oldest first: `?after=REVISION&limit=`.",
-	},
-	{
-		Verb: VerbWatch, Method: http.MethodGet, Path: pathElection + Events, Type: StreamType, Scope: ScopeElection,
-		Roles: reads, Cost: CostRead, Repeat: RepeatRead, Waits: true,
-		Does: "A stream of the events of one election (`Accept: text/event-stream`), after `Last-Event-ID` or `?after=REVISION`. With `?member=ID` its reader is a follower while it is open.",
-	},
+	about(reading, Row{Verb: VerbEvents, Path: Events},
+		"The history, oldest first: `?after=REVISION&limit=`."),
+	about(reading, Row{Verb: VerbWatch, Path: Events, Type: StreamType, Waits: true},
+		"A stream of the events of one election (`Accept: text/event-stream`), after `Last-Event-ID` or `?after=REVISION`. With `?member=ID` its reader is a follower while it is open."),
 	{
 		Verb: VerbWatchAll, Method: http.MethodGet, Path: PathEvents, Type: StreamType, Scope: ScopePrefix,
 		Roles: surveys, Cost: CostRead, Repeat: RepeatRead, Waits: true, Many: true,
 		Does: "A stream of the events of all elections: `?prefix=&after=CURSOR`, or with `?of=ELECTION` of one and its seats.",
 	},
-	{
-		Verb: VerbConfigure, Method: http.MethodPut, Path: pathElection, Type: ContentType, Scope: ScopeElection,
-		Roles: operates, Cost: CostRead, Metric: "configure", Repeat: RepeatYes, Creates: true, Audited: true, Conditional: true,
-		Body: func() Body { return &ConfigureRequest{} },
-		Does: body[ConfigureRequest]() + ". Creates an election, changes its configuration, or restores a deleted one. It needs `If-Match` or, to create one, `If-None-Match: *`.",
-	},
-	{
-		Verb: VerbDelete, Method: http.MethodDelete, Path: pathElection, Type: ContentType, Scope: ScopeElection,
-		Roles: deletes, Cost: CostRead, Metric: "delete", Repeat: RepeatYes, Audited: true, Conditional: true,
-		Does: "Deletes an election; its token and revision go on if it is restored. `?force=true` deletes it while someone leads.",
-	},
-	{
-		Verb: VerbUnlock, Method: http.MethodPost, Path: pathElection + Unlock, Type: ContentType, Scope: ScopeElection,
-		Roles: unlocks, Cost: CostRead, Metric: "unlock", Repeat: RepeatYes, Audited: true,
-		Body: func() Body { return &UnlockRequest{} },
-		Does: body[UnlockRequest]() + ". Ends a lease or a lock at once, so that the next candidate can lead. **The one call after which two leaders may believe that they lead**; fencing tokens still tell them apart. `LEASE_HELD` says which sentence `acknowledge` has to repeat, for this lease and no other.",
-	},
+	about(operating, Row{Verb: VerbConfigure, Method: http.MethodPut, Metric: "configure", Body: func() Body { return &ConfigureRequest{} }, Creates: true, Conditional: true},
+		body[ConfigureRequest]()+". Creates an election, changes its configuration, or restores a deleted one. It needs `If-Match` or, to create one, `If-None-Match: *`."),
+	about(operating, Row{Verb: VerbDelete, Method: http.MethodDelete, Roles: deletes, Metric: "delete", Conditional: true},
+		"Deletes an election; its token and revision go on if it is restored. `?force=true` deletes it while someone leads."),
+	about(operating, Row{Verb: VerbUnlock, Path: Unlock, Roles: unlocks, Metric: "unlock", Body: func() Body { return &UnlockRequest{} }},
+		body[UnlockRequest]()+". Ends a lease or a lock at once, so that the next candidate can lead. **The one call after which two leaders may believe that they lead**; fencing tokens still tell them apart. `LEASE_HELD` says which sentence `acknowledge` has to repeat, for this lease and no other."),
 	order(VerbAssign, Assign, "Body `{candidateId, for, reason, actor?}`. Until then only this candidate is granted. If another one leads, its term ends at the end already promised."),
 	order(VerbEvict, Evict, "Body `{fencingToken?, ban?, candidateId?, principal?, reason, actor?}`. The present term ends at the end already promised; with `ban` its candidate, or what the next two name, is not granted for that long."),
 	order(VerbPause, Pause, "Body `{for, mode?, reason, actor?}`. No candidate is granted. With `mode` `drain` the present term ends too, at the end already promised; with `freeze`, the default, its leader goes on until `drain` or `evict` ends it."),
@@ -328,158 +314,64 @@ var rows = []Row{
 	// covers all names that begin so.
 	order(VerbHalt, Halt, "Body `{for, reason, actor?}`. `election` is a pattern: the beginning of names, and `*`. No candidate is granted any election of these names, also none that comes later; leaders go on. The halts are the overrides of election `regent.halts`, which the answer shows.").grantedTo(halts),
 	order(VerbUnhalt, Unhalt, "Body `{reason, actor?}`. Ends the halt of that pattern."),
-	{
-		Verb: VerbOverrides, Method: http.MethodGet, Path: pathElection + AllOverrides, Type: ContentType, Scope: ScopeElection,
-		Roles: reads, Cost: CostRead, Repeat: RepeatRead,
-		Does: "The standing orders: `{overrides: [{id, kind, candidateId?, actor, reason, since, until, untilMs}]}`.",
-	},
-	{
-		Verb: VerbJudge, Method: http.MethodPost, Path: pathElection + Judge, Type: ContentType, Scope: ScopeElection,
-		Roles: judges, Cost: CostRead, Metric: "judge", Repeat: RepeatYes, Audited: true, Conditional: true,
-		Body: func() Body { return &JudgeRequest{} },
-		Does: body[JudgeRequest]() + ", the verdict `bad` or `good`. As many bad verdicts as the policy says end the term. It needs `If-Match`, with the `ETag` of `checkToken`: a verifier may not read the election.",
-	},
-	{
-		Verb: VerbStepDown, Method: http.MethodPost, Path: pathElection + StepDown, Type: ContentType, Scope: ScopeElection,
-		Roles: leads, Cost: CostRenewal, Metric: "stepDown", Repeat: RepeatYes, AsCandidate: true,
-		Body: func() Body { return &StepDownRequest{} },
-		Does: body[StepDownRequest]() + ". A release that says why; with `for` the candidate is not granted for that long.",
-	},
-	{
-		Verb: VerbRequestApproval, Method: http.MethodPost, Path: pathElection + RequestApproval, Type: ContentType, Scope: ScopeElection,
-		Roles: leads, Cost: CostRenewal, Metric: "requestApproval", Repeat: RepeatYes, AsCandidate: true,
-		Body: func() Body { return &ApprovalNote{} },
-		Does: body[ApprovalNote]() + ". The leader asks operators to approve; with `newEpoch`, under the next token.",
-	},
-	{
-		Verb: VerbExplain, Method: http.MethodGet, Path: pathElection + Candidates + "/{candidate}" + Explain, Type: ContentType, Scope: ScopeElection,
-		Roles: reads, Cost: CostRead, Repeat: RepeatRead,
-		Does: "Why the candidate does not lead: `{leads, reasons: [{code, until?, untilMs?, by?, reason?, …}]}`.",
-	},
-	{
-		Verb: VerbJoin, Method: http.MethodPost, Path: pathElection + Join, Type: ContentType, Scope: ScopeElection,
-		Roles: leads, Cost: CostRead, Repeat: RepeatYes, AsCandidate: true,
-		Does: body[JoinRequest]() + ", the role `follower`, `worker` or `witness`. Makes the caller a member until `ttl` is over; repeat it to stay. Answers the election: who leads, and the token.",
-	},
-	{
-		Verb: VerbLeave, Method: http.MethodPost, Path: pathElection + Leave, Type: ContentType, Scope: ScopeElection,
-		Roles: leads, Cost: CostRead, Repeat: RepeatYes, AsCandidate: true,
-		Does: body[LeaveRequest]() + ". Ends the membership at once.",
-	},
-	{
-		Verb: VerbMembers, Method: http.MethodGet, Path: pathElection + AllMembers, Type: ContentType, Scope: ScopeElection,
-		Roles: reads, Cost: CostRead, Repeat: RepeatRead, Many: true,
-		Does: "The election as a cluster: its members with their roles, the token that each follows, the quorum, and a status.",
-	},
-	{
-		Verb: VerbAcknowledgement, Method: http.MethodPost, Path: pathElection + AwaitAcknowledgement, Type: ContentType, Scope: ScopeElection,
-		Roles: reads, Cost: CostRead, Repeat: RepeatRead, Waits: true,
-		Does: body[AcknowledgementRequest]() + ", one of the first two at least. Which members follow the token and have applied the journal so far, and which do not; with `wait` once so many do.",
-	},
-	{
-		Verb: VerbHandOver, Method: http.MethodPost, Path: pathElection + HandOver, Type: ContentType, Scope: ScopeElection,
-		Roles: leads, Cost: CostRenewal, Metric: "handOver", Repeat: RepeatYes, AsCandidate: true,
-		Body: func() Body { return &HandOverRequest{} },
-		Does: body[HandOverRequest]() + ". Names the successor of the present term, which ends within that time; without `to` the best candidate that waits.",
-	},
-	{
-		Verb: VerbSayReady, Method: http.MethodPost, Path: pathElection + SayReady, Type: ContentType, Scope: ScopeElection,
-		Roles: leads, Cost: CostRenewal, Metric: "sayReady", Repeat: RepeatYes, AsCandidate: true,
-		Body: func() Body { return &readiness{} },
-		Does: body[Holder]() + ", the token of the present leader. The successor has loaded what it needs.",
-	},
-	{
-		Verb: VerbSayServing, Method: http.MethodPost, Path: pathElection + SayServing, Type: ContentType, Scope: ScopeElection,
-		Roles: leads, Cost: CostRenewal, Metric: "sayServing", Repeat: RepeatYes, AsCandidate: true,
-		Body: func() Body { return &serving{} },
-		Does: body[Holder]() + ". With the policy `promotion` a new leader has loaded what it needs: until then `checkToken` for a write answers `NOT_READY`.",
-	},
-	{
-		Verb: VerbYield, Method: http.MethodPost, Path: pathElection + Yield, Type: ContentType, Scope: ScopeElection,
-		Roles: leads, Cost: CostRenewal, Metric: "yield", Repeat: RepeatYes, AsCandidate: true,
-		Body: func() Body { return &yielding{} },
-		Does: body[Holder]() + ". The leader has stopped: only its successor can take the lease, with its next acquire and no vacancy between. `NOT_READY` while that is not ready.",
-	},
-	{
-		Verb: VerbDelegate, Method: http.MethodPost, Path: pathElection + Delegate, Type: ContentType, Scope: ScopeElection,
-		Roles: leads, Cost: CostRenewal, Metric: "delegate", Repeat: RepeatYes, AsCandidate: true, Audited: true,
-		Does: "Body `{candidateId, key, fencingToken, child, limits?: {depth?, children?, budget?}}`. Makes the election `{election}.{child}` for a part of the leader's task; its leases end with the leader's. `DEPTH_EXCEEDED` or `LIMIT_EXCEEDED` beyond the limits.",
-	},
-	{
-		Verb: VerbTree, Method: http.MethodGet, Path: pathElection + TreePath, Type: ContentType, Scope: ScopeElection,
-		Roles: reads, Cost: CostRead, Repeat: RepeatRead, Many: true,
-		Does: "The election and what was delegated below it, as far as the caller may read it: `{…, complete, children: [{…, children}]}`.",
-	},
-	{
-		Verb: VerbPutCheckpoint, Method: http.MethodPut, Path: pathElection + CheckpointPath, Type: ContentType, Scope: ScopeElection,
-		Roles: leads, Cost: CostRenewal, Metric: "checkpoint", Repeat: RepeatYes, AsCandidate: true, Large: true,
-		Does: "Body `{candidateId, key, fencingToken, sequence, task?, data or uri, sha256?}`, the data up to 64 KiB of JSON. What a successor is to go on from. The leader counts its checkpoints in `sequence`, from 1, so that a late copy of an earlier call replaces none: `INDEX_MISMATCH` with the present one. `TOKEN_STALE` once a later leader has inherited.",
-	},
-	{
-		Verb: VerbCheckpoint, Method: http.MethodGet, Path: pathElection + CheckpointPath, Type: ContentType, Scope: ScopeElection,
-		Roles: inherits, Cost: CostRead, Repeat: RepeatRead,
-		Does: "The checkpoint, `{fencingToken, leaderId, sequence, task?, at, data or uri, sha256?}`.",
-	},
-	{
-		Verb: VerbOpenJournal, Method: http.MethodPost, Path: pathElection + JournalPath + Open, Type: ContentType, Scope: ScopeElection,
-		Roles: leads, Cost: CostRenewal, Metric: "journalOpen", Repeat: RepeatYes, AsCandidate: true, Large: true,
-		Does: body[Holder]() + ". From then on no earlier leader can append, and the entries up to `index` are complete. Answers `{index, snapshotIndex}`.",
-	},
-	{
-		Verb: VerbAppendJournal, Method: http.MethodPost, Path: pathElection + JournalPath + Append, Type: ContentType, Scope: ScopeElection,
-		Roles: leads, Cost: CostRenewal, Metric: "journalAppend", Repeat: RepeatYes, AsCandidate: true, Large: true,
-		Does: "Body `{candidateId, key, fencingToken, after, entries: [{type?, data}]}`, up to 500 entries and 512 KiB. All or none, right after the index `after`; `INDEX_MISMATCH` with the present index. `LIMIT_EXCEEDED` beyond 16 MiB of entries that no snapshot stands for.",
-	},
-	{
-		Verb: VerbJournal, Method: http.MethodGet, Path: pathElection + JournalPath, Type: ContentType, Scope: ScopeElection,
-		Roles: inherits, Cost: CostRead, Repeat: RepeatRead,
-		Does: "The entries after an index: `?after=INDEX&generation=&limit=`, up to some 4 MiB. With `&member=ID&applied=INDEX` the reader is a follower that has applied so much. `HISTORY_COMPACTED` where only a snapshot is kept, or the store was restored.",
-	},
-	{
-		Verb: VerbFollowJournal, Method: http.MethodGet, Path: pathElection + JournalPath, Type: StreamType, Scope: ScopeElection,
-		Roles: inherits, Cost: CostRead, Repeat: RepeatRead, Waits: true,
-		Does: "A stream of the entries (`Accept: text/event-stream`), after `Last-Event-ID` or `?after=INDEX`. With `?member=ID&applied=INDEX` its reader is a follower while it is open.",
-	},
-	{
-		Verb: VerbSnapshotJournal, Method: http.MethodPut, Path: pathElection + JournalPath + SnapshotPath, Type: ContentType, Scope: ScopeElection,
-		Roles: leads, Cost: CostRenewal, Metric: "journalSnapshot", Repeat: RepeatYes, AsCandidate: true, Large: true,
-		Does: "Body `{candidateId, key, fencingToken, upTo, data or uri}`, the data up to 512 KiB of JSON. Stands for the entries up to that index, which are deleted.",
-	},
-	{
-		Verb: VerbReadSnapshot, Method: http.MethodGet, Path: pathElection + JournalPath + SnapshotPath, Type: ContentType, Scope: ScopeElection,
-		Roles: inherits, Cost: CostRead, Repeat: RepeatRead,
-		Does: "The newest snapshot of the journal: `{upTo, fencingToken, at, data or uri}`.",
-	},
-	{
-		Verb: VerbBeginEffect, Method: http.MethodPost, Path: pathElection + Begin, Type: ContentType, Scope: ScopeElection,
-		Roles: leads, Cost: CostRenewal, Metric: "effectBegin", Repeat: RepeatYes, AsCandidate: true,
-		Does: body[EffectRequest]() + ". Notes that the leader is about to cause an effect. `state` is `new`: do it; `done`, with the `result`: it was done; `inDoubt`: an earlier leader has begun it and not finished it. `LIMIT_EXCEEDED` with 100 that are not finished. `TOKEN_STALE` once a later leader has begun one, or has inherited.",
-	},
-	{
-		Verb: VerbFinishEffect, Method: http.MethodPost, Path: pathElection + Finish, Type: ContentType, Scope: ScopeElection,
-		Roles: leads, Cost: CostRenewal, Metric: "effectFinish", Repeat: RepeatYes, AsCandidate: true,
-		Does: body[FinishRequest]() + ", the result up to 1 KiB of JSON. The effect was caused: `begin` answers `done` from now on. Also of one that an earlier leader has begun. `INVALID_ARGUMENT` if it is done with another result.",
-	},
-	{
-		Verb: VerbEffects, Method: http.MethodGet, Path: pathElection + EffectsPath, Type: ContentType, Scope: ScopeElection,
-		Roles: inherits, Cost: CostRead, Repeat: RepeatRead, Many: true,
-		Does: "The last 1,000 effects, fewer if they have more than 512 KiB: `{fencingToken, effects: [{election, effectId, state, fencingToken, leaderId, at, result?}]}`, with `begun` of the present leader's.",
-	},
-	{
-		Verb: VerbPropose, Method: http.MethodPost, Path: pathElection + Propose, Type: ContentType, Scope: ScopeElection,
-		Roles: leads, Cost: CostRead, Metric: "propose", Repeat: RepeatYes, Waits: true, AsCandidate: true,
-		Does: body[ProposeRequest]() + ", the data up to 2 KiB of JSON. Asks the leader, now or within the `ttl`. With `wait` the answer comes once it is decided; the same call again is about the same proposal. `LIMIT_EXCEEDED` with 64 open ones of the election, or 8 of the caller.",
-	},
-	{
-		Verb: VerbDecide, Method: http.MethodPost, Path: pathElection + Decide, Type: ContentType, Scope: ScopeElection,
-		Roles: leads, Cost: CostRenewal, Metric: "decide", Repeat: RepeatYes, AsCandidate: true,
-		Does: body[DecideRequest]() + ", the verdict `accepted` or `rejected`. The leader decides a proposal, once: `INVALID_ARGUMENT` if it is decided otherwise, `NOT_FOUND` once its `ttl` is over, `TOKEN_STALE` once a later leader has decided one.",
-	},
-	{
-		Verb: VerbProposals, Method: http.MethodGet, Path: pathElection + ProposalsPath, Type: ContentType, Scope: ScopeElection,
-		Roles: reads, Cost: CostRead, Repeat: RepeatRead,
-		Does: "The proposals that are kept: `{open: [{election, proposalId, candidateId, principal?, kind, data?, at, until}], decided: [{…, decision: {verdict, note?, fencingToken, leaderId, at}}]}`, 64 of each at most.",
-	},
+	about(reading, Row{Verb: VerbOverrides, Path: AllOverrides},
+		"The standing orders: `{overrides: [{id, kind, candidateId?, actor, reason, since, until, untilMs}]}`."),
+	about(operating, Row{Verb: VerbJudge, Path: Judge, Roles: judges, Metric: "judge", Body: func() Body { return &JudgeRequest{} }, Conditional: true},
+		body[JudgeRequest]()+", the verdict `bad` or `good`. As many bad verdicts as the policy says end the term. It needs `If-Match`, with the `ETag` of `checkToken`: a verifier may not read the election."),
+	about(leading, Row{Verb: VerbStepDown, Path: StepDown, Metric: "stepDown", Body: func() Body { return &StepDownRequest{} }},
+		body[StepDownRequest]()+". A release that says why; with `for` the candidate is not granted for that long."),
+	about(leading, Row{Verb: VerbRequestApproval, Path: RequestApproval, Metric: "requestApproval", Body: func() Body { return &ApprovalNote{} }},
+		body[ApprovalNote]()+". The leader asks operators to approve; with `newEpoch`, under the next token."),
+	about(reading, Row{Verb: VerbExplain, Path: Candidates + "/{candidate}" + Explain},
+		"Why the candidate does not lead: `{leads, reasons: [{code, until?, untilMs?, by?, reason?, …}]}`."),
+	about(leading, Row{Verb: VerbJoin, Path: Join, Cost: CostRead},
+		body[JoinRequest]()+", the role `follower`, `worker` or `witness`. Makes the caller a member until `ttl` is over; repeat it to stay. Answers the election: who leads, and the token."),
+	about(leading, Row{Verb: VerbLeave, Path: Leave, Cost: CostRead},
+		body[LeaveRequest]()+". Ends the membership at once."),
+	about(reading, Row{Verb: VerbMembers, Path: AllMembers, Many: true},
+		"The election as a cluster: its members with their roles, the token that each follows, the quorum, and a status."),
+	about(reading, Row{Verb: VerbAcknowledgement, Method: http.MethodPost, Path: AwaitAcknowledgement, Waits: true},
+		body[AcknowledgementRequest]()+", one of the first two at least. Which members follow the token and have applied the journal so far, and which do not; with `wait` once so many do."),
+	about(leading, Row{Verb: VerbHandOver, Path: HandOver, Metric: "handOver", Body: func() Body { return &HandOverRequest{} }},
+		body[HandOverRequest]()+". Names the successor of the present term, which ends within that time; without `to` the best candidate that waits."),
+	about(leading, Row{Verb: VerbSayReady, Path: SayReady, Metric: "sayReady", Body: func() Body { return &holding[leadership.SayReady]{} }},
+		body[Holder]()+", the token of the present leader. The successor has loaded what it needs."),
+	about(leading, Row{Verb: VerbSayServing, Path: SayServing, Metric: "sayServing", Body: func() Body { return &holding[leadership.SayServing]{} }},
+		body[Holder]()+". With the policy `promotion` a new leader has loaded what it needs: until then `checkToken` for a write answers `NOT_READY`."),
+	about(leading, Row{Verb: VerbYield, Path: Yield, Metric: "yield", Body: func() Body { return &holding[leadership.Yield]{} }},
+		body[Holder]()+". The leader has stopped: only its successor can take the lease, with its next acquire and no vacancy between. `NOT_READY` while that is not ready."),
+	about(leading, Row{Verb: VerbDelegate, Path: Delegate, Metric: "delegate", Audited: true},
+		"Body `{candidateId, key, fencingToken, child, limits?: {depth?, children?, budget?}}`. Makes the election `{election}.{child}` for a part of the leader's task; its leases end with the leader's. `DEPTH_EXCEEDED` or `LIMIT_EXCEEDED` beyond the limits."),
+	about(reading, Row{Verb: VerbTree, Path: TreePath, Many: true},
+		"The election and what was delegated below it, as far as the caller may read it: `{…, complete, children: [{…, children}]}`."),
+	about(leading, Row{Verb: VerbPutCheckpoint, Method: http.MethodPut, Path: CheckpointPath, Metric: "checkpoint", Large: true},
+		"Body `{candidateId, key, fencingToken, sequence, task?, data or uri, sha256?}`, the data up to 64 KiB of JSON. What a successor is to go on from. The leader counts its checkpoints in `sequence`, from 1, so that a late copy of an earlier call replaces none: `INDEX_MISMATCH` with the present one. `TOKEN_STALE` once a later leader has inherited."),
+	about(reading, Row{Verb: VerbCheckpoint, Path: CheckpointPath, Roles: inherits},
+		"The checkpoint, `{fencingToken, leaderId, sequence, task?, at, data or uri, sha256?}`."),
+	about(leading, Row{Verb: VerbOpenJournal, Path: JournalPath + Open, Metric: "journalOpen", Large: true},
+		body[Holder]()+". From then on no earlier leader can append, and the entries up to `index` are complete. Answers `{index, snapshotIndex}`."),
+	about(leading, Row{Verb: VerbAppendJournal, Path: JournalPath + Append, Metric: "journalAppend", Large: true},
+		"Body `{candidateId, key, fencingToken, after, entries: [{type?, data}]}`, up to 500 entries and 512 KiB. All or none, right after the index `after`; `INDEX_MISMATCH` with the present index. `LIMIT_EXCEEDED` beyond 16 MiB of entries that no snapshot stands for."),
+	about(reading, Row{Verb: VerbJournal, Path: JournalPath, Roles: inherits},
+		"The entries after an index: `?after=INDEX&generation=&limit=`, up to some 4 MiB. With `&member=ID&applied=INDEX` the reader is a follower that has applied so much. `HISTORY_COMPACTED` where only a snapshot is kept, or the store was restored."),
+	about(reading, Row{Verb: VerbFollowJournal, Path: JournalPath, Type: StreamType, Roles: inherits, Waits: true},
+		"A stream of the entries (`Accept: text/event-stream`), after `Last-Event-ID` or `?after=INDEX`. With `?member=ID&applied=INDEX` its reader is a follower while it is open."),
+	about(leading, Row{Verb: VerbSnapshotJournal, Method: http.MethodPut, Path: JournalPath + SnapshotPath, Metric: "journalSnapshot", Large: true},
+		"Body `{candidateId, key, fencingToken, upTo, data or uri}`, the data up to 512 KiB of JSON. Stands for the entries up to that index, which are deleted."),
+	about(reading, Row{Verb: VerbReadSnapshot, Path: JournalPath + SnapshotPath, Roles: inherits},
+		"The newest snapshot of the journal: `{upTo, fencingToken, at, data or uri}`."),
+	about(leading, Row{Verb: VerbBeginEffect, Path: Begin, Metric: "effectBegin"},
+		body[EffectRequest]()+". Notes that the leader is about to cause an effect. `state` is `new`: do it; `done`, with the `result`: it was done; `inDoubt`: an earlier leader has begun it and not finished it. `LIMIT_EXCEEDED` with 100 that are not finished. `TOKEN_STALE` once a later leader has begun one, or has inherited."),
+	about(leading, Row{Verb: VerbFinishEffect, Path: Finish, Metric: "effectFinish"},
+		body[FinishRequest]()+", the result up to 1 KiB of JSON. The effect was caused: `begin` answers `done` from now on. Also of one that an earlier leader has begun. `INVALID_ARGUMENT` if it is done with another result."),
+	about(reading, Row{Verb: VerbEffects, Path: EffectsPath, Roles: inherits, Many: true},
+		"The last 1,000 effects, fewer if they have more than 512 KiB: `{fencingToken, effects: [{election, effectId, state, fencingToken, leaderId, at, result?}]}`, with `begun` of the present leader's."),
+	about(leading, Row{Verb: VerbPropose, Path: Propose, Cost: CostRead, Metric: "propose", Waits: true},
+		body[ProposeRequest]()+", the data up to 2 KiB of JSON. Asks the leader, now or within the `ttl`. With `wait` the answer comes once it is decided; the same call again is about the same proposal. `LIMIT_EXCEEDED` with 64 open ones of the election, or 8 of the caller."),
+	about(leading, Row{Verb: VerbDecide, Path: Decide, Metric: "decide"},
+		body[DecideRequest]()+", the verdict `accepted` or `rejected`. The leader decides a proposal, once: `INVALID_ARGUMENT` if it is decided otherwise, `NOT_FOUND` once its `ttl` is over, `TOKEN_STALE` once a later leader has decided one."),
+	about(reading, Row{Verb: VerbProposals, Path: ProposalsPath},
+		"The proposals that are kept: `{open: [{election, proposalId, candidateId, principal?, kind, data?, at, until}], decided: [{…, decision: {verdict, note?, fencingToken, leaderId, at}}]}`, 64 of each at most."),
 	{
 		Verb: VerbTick, Method: http.MethodPost, Path: PathTick, Type: ContentType,
 		Roles: ticks, Cost: CostRead, Repeat: RepeatYes, Audited: true, Waits: true,

@@ -29,11 +29,11 @@ type latch struct {
 	awaiting bool   // the first verdict of a probe, and calls are refused until then; guarded by mu
 }
 
-// await refuses all calls until the first verdict.
-func (l *latch) await() {
+// setAwaiting says whether all calls are refused until the first verdict.
+func (l *latch) setAwaiting(on bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.awaiting = true
+	l.awaiting = on
 }
 
 // close refuses all calls from now on, and says why. The arguments must not come from a request.
@@ -53,13 +53,6 @@ func (l *latch) open() {
 		l.log.Warn("calls are answered again: the platform refuses callers without a credential", "was", l.why)
 	}
 	l.why, l.awaiting = "", false
-}
-
-// leave answers calls unless there is proof against the platform: a probe had no clear verdict.
-func (l *latch) leave() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.awaiting = false
 }
 
 func (l *latch) state() (why string, awaiting bool) {
@@ -117,7 +110,7 @@ func (p *Platform) Start(ctx context.Context) error {
 		p.latch.log.Warn("nothing verifies that Cloud Run checks callers: the metadata server names no region, so the service's URL is not known; name it with --auth-probe", "region", region)
 		return nil
 	}
-	p.latch.await()
+	p.latch.setAwaiting(true)
 	return nil
 }
 
@@ -161,7 +154,7 @@ func (p *Platform) Run(ctx context.Context) error {
 			p.latch.open()
 		case unclear:
 			if !p.required {
-				p.latch.leave()
+				p.latch.setAwaiting(false)
 			}
 		}
 		known = known || verdict != unclear

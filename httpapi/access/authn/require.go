@@ -1,7 +1,6 @@
 package authn
 
 import (
-	"crypto/rand"
 	"net/http"
 
 	"regent/leadership"
@@ -47,16 +46,12 @@ func RequireAs(a Authenticator, refused func(*http.Request, error), write func(h
 	}
 }
 
-// requestID returns the id that the request has already, the caller's id if it is valid, or a fresh
-// one.
+// requestID returns the id that the request has already, or else that of its headers.
 func requestID(r *http.Request) string {
 	if id := leadership.RequestID(r.Context()); id != "" {
 		return id
 	}
-	if ids := r.Header.Values(wire.RequestIDHeader); len(ids) == 1 && wire.ValidRequestID(ids[0]) {
-		return ids[0]
-	}
-	return rand.Text()
+	return wire.RequestID(r.Header)
 }
 
 // setHeaders sets the headers of a refusal.

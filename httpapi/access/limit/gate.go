@@ -47,16 +47,12 @@ const (
 
 // New returns a Gate with no account yet.
 func New(c Config) *Gate {
-	g := &Gate{
+	return &Gate{
 		accounts: newAccounts(c.Limits),
 		renewing: newPlaces(cmp.Or(c.Renewing, defaultPlaces)),
 		asking:   newPlaces(cmp.Or(c.Asking, defaultPlaces)),
 		refused:  c.Refused,
 	}
-	if g.refused == nil {
-		g.refused = func(context.Context, bool) {}
-	}
-	return g
 }
 
 // Enter implements instance.Gate. A batch counts as a whole, for as many calls as it has parts.
@@ -203,6 +199,8 @@ func (g *Gate) refuse(ctx context.Context, quota bool, after time.Duration, form
 }
 
 func refuse(ctx context.Context, refused func(context.Context, bool), quota bool, after time.Duration, format string, args ...any) error {
-	refused(ctx, quota)
+	if refused != nil {
+		refused(ctx, quota)
+	}
 	return &leadership.Error{Code: wire.RateLimited, RetryAfter: max(after, minRetryAfter), Detail: fmt.Sprintf(format, args...)}
 }

@@ -25,9 +25,6 @@ type Long struct {
 // With concurrency 0 it is bounded by its connections instead. refused, which may be nil, is called
 // for each refused call, as Config.Refused is.
 func NewLong(concurrency, connections int, refused func(ctx context.Context, quota bool)) *Long {
-	if refused == nil {
-		refused = func(context.Context, bool) {}
-	}
 	most, of := int64(math.MaxInt64), int64(connections)
 	if concurrency > 0 {
 		most = int64(concurrency) * longPart / 100

@@ -7,7 +7,6 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
-	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -146,7 +145,7 @@ func use(t *testing.T, p *export.Pipeline) {
 	if err := m.Latch(func() bool { return true }); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(m.Members(membership{}), m.Followers(membership{})); err != nil {
+	if err := m.Members(membership{}); err != nil {
 		t.Fatal(err)
 	}
 	api := httpapi.New(httpapi.Config{Service: instance.Guard(i, m)})

@@ -4,7 +4,6 @@ package telemetrytest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -70,7 +69,7 @@ func start(t *testing.T, store service.Store, alone bool) *Fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(w.Metrics.Members(i), w.Metrics.Followers(i)); err != nil {
+	if err := w.Metrics.Members(i); err != nil {
 		t.Fatal(err)
 	}
 	w.Service = instance.Guard(i, w.Metrics)

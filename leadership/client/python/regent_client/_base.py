@@ -99,15 +99,8 @@ class Base(Generic[L]):
         return self._leading(election, Options(
             {member: value for member, value in body.items() if value or member == "metadata" and value is not None},
             None if wait is None else _wire.seconds(wait, "wait"), _wire.seconds(margin, "margin"),
-            _function(load), via, via_peer, on_succession, on_promotion,
+            load, via, via_peer, on_succession, on_promotion,
         ))
 
     def _leading(self, election: str, options: Options) -> L:
         raise NotImplementedError
-
-
-def _function(load: int | Callable[[], int]) -> Callable[[], int]:
-    if callable(load):
-        return load
-    number = load
-    return lambda: number

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import ssl
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, Callable, Iterable, Iterator, Mapping
 from urllib.parse import urlencode
@@ -51,7 +52,7 @@ class Calls:
         ends a call that `cleans` up: neither the caller's block nor the end of the client. Raises the server's refusal,
         StoreUnavailable, OutcomeUnknown, NotRegent and Cancelled; it does not retry."""
         text = None if body is None else json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
-        with _cancel.Both() if cleans else self._scope():
+        with _cancel.both() if cleans else self._scope():
             head = {"Accept": "application/json", **self._head(), **(headers or {})}
             if text is not None:
                 head["Content-Type"] = "application/json"
@@ -84,8 +85,8 @@ class Calls:
         _reply.read(name, False, reply)
         raise StoreUnavailable(f"{name}: the reply is no stream of events")
 
-    def _scope(self) -> _cancel.Both:
-        return _cancel.Both(_cancel.current(), self._closed)
+    def _scope(self) -> AbstractContextManager[_cancel.Cancel]:
+        return _cancel.both(_cancel.current(), self._closed)
 
     def _head(self) -> dict[str, str]:
         if self._credential is None:

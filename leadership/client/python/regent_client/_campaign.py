@@ -10,7 +10,7 @@ from typing import Any, Callable, Generic, TypeVar
 
 from . import _cancel, _wire
 from ._backoff import Backoff
-from ._calls import LIMIT, path
+from ._calls import LIMIT, MAX_WAIT, path
 from ._core import Core
 from ._errors import ApiError, Cancelled, InvalidArgument, LeaseHeld, LeaseLost, NotFound, Orphaned, OutcomeUnknown, RateLimited, RegentError
 from ._handle import Handle
@@ -23,7 +23,6 @@ log = logging.getLogger("regent_client")
 
 H = TypeVar("H", bound=Handle)
 
-MAX_WAIT = 60.0  # seconds in line in one call
 TRIES = 3  # without waiting
 LINE_PAUSE = 4.0  # the longest pause of a candidate in line: the server keeps its place for 5 s
 SLACK = 10.0  # seconds that a campaign may take longer than its wait, for a server that does not answer
@@ -38,7 +37,7 @@ class Options:
     body: dict[str, Any]  # members of each acquire
     wait: float | None
     margin: float  # 0 for the default
-    load: Callable[[], int]
+    load: int | Callable[[], int]
     via: Handle | None
     via_peer: str
     on_succession: Callable[[Succession], object] | None = None
@@ -63,9 +62,9 @@ class Campaign(Generic[H]):
             raise RuntimeError("call lead for each block: the key of a campaign is spent with its release")
         self._begun = True
         parent, orphaned = self._asked.via, _cancel.Cancel()
-        unlisten = parent._listen_over(orphaned.cancel) if parent else lambda: None
+        unlisten = parent._listen(orphaned.cancel, notices=False) if parent else lambda: None
         try:
-            with _cancel.Both(_cancel.current(), orphaned) as cancel:
+            with _cancel.both(_cancel.current(), orphaned) as cancel:
                 with Beside() as beside:
                     if self._asked.wait != 0 and self._asked.body.get("role") != "witness":
                         heir = Heir(self._core.calls, self._election, self._candidate, self._key.text, self._asked.on_succession)
@@ -118,7 +117,8 @@ class Campaign(Generic[H]):
         body: dict[str, Any] = {**self._asked.body, "key": self._key.text, **self._via()}
         if wait >= 0.001:
             body["wait"] = f"{int(wait * 1000)}ms"
-        if load := self._asked.load():
+        given = self._asked.load
+        if load := given() if callable(given) else given:
             body["load"] = load
         self._sent = self._core.clock()
         settled = self._unknown
@@ -187,8 +187,7 @@ class Campaign(Generic[H]):
             if self._asked.on_promotion:
                 self._asked.on_promotion(lease)
             serving = path(lease._term.election, ":serving")
-            lease._persist(lambda holder: self._core.calls.call(
-                "say serving", "POST", serving, {name: holder[name] for name in ("candidateId", "key", "fencingToken")}, changes=True))
+            lease._persist(lambda holder: self._core.calls.call("say serving", "POST", serving, holder, changes=True))
         except BaseException:
             self._unknown = False
             lease._release()
@@ -238,5 +237,3 @@ class Campaign(Generic[H]):
 def _turn(error: ApiError) -> float:
     """When a candidate that has bid should ask again, and 0 for any other error."""
     return error.retry_after if isinstance(error, LeaseHeld) and error.reason in _TURNS else 0.0
-
-

@@ -42,7 +42,7 @@ class Cancel:
     def __init__(self) -> None:
         self._cancelled = False
         self._lock = threading.RLock()  # a signal handler may interrupt its holder
-        self._hooks: dict[int, Callable[[], None]] = {}  # guarded by _lock
+        self._hooks: dict[int, Callable[[], object]] = {}  # guarded by _lock
 
     def cancel(self) -> None:
         with self._lock:
@@ -68,7 +68,7 @@ class Cancel:
         self.check()
 
     @contextlib.contextmanager
-    def hook(self, hook: Callable[[], None]) -> Iterator[None]:
+    def hook(self, hook: Callable[[], object]) -> Iterator[None]:
         """Calls the hook at cancel(), and at once if that was called before. It must not block."""
         with self._lock:
             self._hooks[id(hook)] = hook
@@ -97,16 +97,11 @@ def current() -> Cancel:
     return scopes[-1] if scopes else Cancel()
 
 
-class Both:
+@contextlib.contextmanager
+def both(*either: Cancel) -> Iterator[Cancel]:
     """A block whose calls end when either is cancelled."""
-
-    def __init__(self, *either: Cancel) -> None:
-        self._inner, self._stack, self._either = Cancel(), contextlib.ExitStack(), either
-
-    def __enter__(self) -> Cancel:
-        for outer in self._either:
-            self._stack.enter_context(outer.hook(self._inner.cancel))
-        return self._stack.enter_context(self._inner)
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
+    inner = Cancel()
+    with contextlib.ExitStack() as stack:
+        for outer in either:
+            stack.enter_context(outer.hook(inner.cancel))
+        yield stack.enter_context(inner)

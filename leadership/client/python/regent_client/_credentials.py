@@ -13,7 +13,6 @@ import os
 import threading
 import time
 import urllib.parse
-from typing import Callable
 
 MARGIN = 120.0  # seconds before its expiry at which a token is replaced
 _TIMEOUT = 5.0  # seconds for one answer of the metadata server
@@ -120,6 +119,3 @@ def expiry(token: str) -> float:
     if token.count(".") != 2 or type(expires) is not int or not token.isascii():
         raise ValueError("the answer is not a token")
     return float(expires)
-
-
-TokenSource = Callable[[], str]

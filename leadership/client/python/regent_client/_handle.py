@@ -45,7 +45,7 @@ class Handle:
         self._pid = os.getpid()
         self._yields = False  # the server may know of a successor
         if parent:
-            parent._listen_over(core.keeper.wake)
+            parent._listen(core.keeper.wake, notices=False)
 
     def __repr__(self) -> str:
         return f"<lease of {self.election!r} by {self.candidate!r}, token {self.token}, {'valid' if self.valid() else 'over'}>"
@@ -150,8 +150,8 @@ class Handle:
             self._term.reports.add(what)
 
     def _listen(self, listener: Callable[[], None], *, notices: bool = True) -> Callable[[], None]:
-        """Has the listener called, by any thread, when a notice came or the lease is over; at once if there was one. It
-        must not block, or hold the lease. Returns a function that ends this."""
+        """Has the listener called, by any thread, when the lease is over or, unless told otherwise, a notice came; at once
+        if that was before. It must not block, or hold the lease. Returns a function that ends this."""
         one = (listener, notices)
         with self._lock:
             self._listeners.append(one)
@@ -163,10 +163,6 @@ class Handle:
                 self._listeners.remove(one)
 
         return end
-
-    def _listen_over(self, listener: Callable[[], None]) -> Callable[[], None]:
-        """Has the listener called when the lease is over, as _listen does."""
-        return self._listen(listener, notices=False)
 
     def _tell(self) -> None:
         """Call with _lock held."""

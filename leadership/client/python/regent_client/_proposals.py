@@ -53,7 +53,7 @@ def proposals_to(lease: Handle) -> Generator[Proposal, None, None]:
             asked = True
             news.set()
 
-    unlisten = lease._listen_over(news.set)
+    unlisten = lease._listen(news.set, notices=False)
     beside.go(lambda: _quorum.watch(lease._core.calls, lease.election, lease.candidate, hear))
     try:
         with cancel.hook(news.set):

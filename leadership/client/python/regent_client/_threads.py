@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import contextlib
-import functools
 import inspect
 import threading
 from typing import Any, Callable, TypeVar
@@ -99,7 +98,7 @@ def in_loop(loop: asyncio.AbstractEventLoop, call: Callable[[Any], object] | Non
 
         future = asyncio.run_coroutine_threadsafe(make(), loop)
         cancel = current()
-        with cancel.hook(functools.partial(_stop, future)):
+        with cancel.hook(future.cancel):
             try:
                 return future.result()
             except concurrent.futures.CancelledError:
@@ -107,7 +106,3 @@ def in_loop(loop: asyncio.AbstractEventLoop, call: Callable[[Any], object] | Non
                 raise Cancelled("the call was cancelled") from None
 
     return run
-
-
-def _stop(future: concurrent.futures.Future[Any]) -> None:
-    future.cancel()

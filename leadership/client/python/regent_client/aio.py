@@ -37,7 +37,7 @@ class Done:
 
     def __init__(self, lease: Lease, loop: asyncio.AbstractEventLoop) -> None:
         self._lease, self._event = weakref.ref(lease), asyncio.Event()
-        lease._listen_over(from_thread(loop, self._event.set))
+        lease._listen(from_thread(loop, self._event.set), notices=False)
 
     def is_set(self) -> bool:
         lease = self._lease()

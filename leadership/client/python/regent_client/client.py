@@ -41,7 +41,7 @@ class Lease(Leads, Handle):
         self._log = Log()
         #: Set when the lease is over.
         self.done = Done(self)
-        self._listen_over(self.done.set)
+        self._listen(self.done.set, notices=False)
 
     @property
     def _lease(self) -> Handle:

@@ -1,9 +1,9 @@
 import type { Bounds } from "./calls.ts";
 import { invalid } from "./errors.ts";
 import { misread, type Call, type Http } from "./http.ts";
-import { candidateID, path, quote, text, type LeaseRequest, type Schemas } from "./wire.ts";
+import { candidateID, path, quote, type LeaseRequest, type Schemas } from "./wire.ts";
 import type {
-  Acknowledgement, Checkpoint, ElectionEvent, ElectionPage, ElectionState, Explanation, JoinRequest, JournalHead, JournalPage, JournalSnapshot, Override,
+  Checkpoint, ElectionState, Explanation, JoinRequest, JournalHead, JournalPage, JournalSnapshot,
 } from "./schemas.ts";
 
 /** What a call may have beside its arguments. */
@@ -18,11 +18,11 @@ type Rest = Omit<Call, "name" | "path" | "changes"> & { changes?: boolean };
 /** Limits the replies that are pages and trees: twice a full page with the largest metadata. */
 const maxPage = 16 << 20;
 
-/** @internal Makes a call about one election, and checks that the reply is about it. */
-export async function about<T extends { election: string }>(http: Http, election: string, name: string, suffix: string, rest: Rest): Promise<T> {
+/** @internal Makes a call about one election, and checks that the reply is about it, or about `of`. */
+export async function about<T extends { election: string }>(http: Http, election: string, name: string, suffix: string, rest: Rest, of = election): Promise<T> {
   const call: Call = { name, path: path(election, suffix), changes: false, ...rest };
   const { body } = await http.call<T>(call);
-  if (body.election !== election) throw misread(call, `it is about election ${quote(body.election)}, not ${quote(election)}`);
+  if (body.election !== of) throw misread(call, `it is about election ${quote(body.election)}, not ${quote(of)}`);
   return body;
 }
 
@@ -39,34 +39,11 @@ export interface ReadOptions extends CallOptions {
   minRevision?: number | undefined;
 }
 
-/** @internal Reads an election. */
-export async function read(http: Http, election: string, options: ReadOptions = {}): Promise<ElectionState> {
-  const { strong, minRevision } = options;
-  const state = await about<ElectionState>(http, election, "read", "", get(options, { consistency: strong ? "strong" : undefined, minRevision }));
-  const call = { name: "read", changes: false };
-  if (state.revision < (minRevision ?? 0)) throw misread(call, `it is at revision ${state.revision}, but revision ${minRevision} was known`);
-  if (strong && state.maxStalenessMs) throw misread(call, `it may be ${state.maxStalenessMs} ms old, but a strong read was asked for`);
-  return state;
-}
-
 export interface ListOptions extends CallOptions {
   /** Only elections whose names begin so. */
   prefix?: string | undefined;
   /** How many elections a page has; 100 by default. */
   pageSize?: number | undefined;
-}
-
-/** @internal Yields the elections that the caller may read, in the order of their names, page by page. */
-export async function* list(http: Http, options: ListOptions = {}): AsyncGenerator<ElectionState, void, void> {
-  let pageToken: string | undefined;
-  do {
-    const query = { prefix: options.prefix || undefined, pageSize: options.pageSize, pageToken };
-    const call: Call = { name: "list", path: "/v1/elections", changes: false, ...get(options, query) };
-    const { body }: { body: ElectionPage } = await http.call<ElectionPage>(call);
-    if (!Array.isArray(body.elections) || (body.nextPageToken && body.nextPageToken === pageToken)) throw misread(call, "it is no page");
-    yield* body.elections as ElectionState[];
-    pageToken = body.nextPageToken;
-  } while (pageToken);
 }
 
 export interface EventsOptions extends CallOptions {
@@ -76,41 +53,15 @@ export interface EventsOptions extends CallOptions {
   limit?: number | undefined;
 }
 
-/** @internal Reads a part of an election's history, oldest first. HistoryCompacted: it is no longer kept. */
-export async function events(http: Http, election: string, options: EventsOptions = {}): Promise<ElectionEvent[]> {
-  const call: Call = { name: "events", path: path(election, "/events"), changes: false, ...get(options, { after: options.after, limit: options.limit }) };
-  const { body } = await http.call<{ events: ElectionEvent[] }>(call);
-  if (!Array.isArray(body.events)) throw misread(call, "it has no events");
-  for (const e of body.events) if (e.election !== election) throw misread(call, `it has an event of election ${quote(e.election)}, not ${quote(election)}`);
-  return body.events;
-}
-
 export interface CheckOptions extends CallOptions {
   /** With "write" also ReadOnly and NotReady are thrown: see the README of the API. "read" by default. */
   use?: "read" | "write" | undefined;
-}
-
-/** @internal Returns the election if the token is the current leader's, and throws TokenStale otherwise. */
-export async function checkToken(http: Http, election: string, token: number, options: CheckOptions = {}): Promise<ElectionState> {
-  const state = await about<ElectionState>(http, election, "check token", ":checkToken", { body: { fencingToken: token, use: options.use }, signal: options.signal });
-  if (state.state !== "held" || state.fencingToken !== token) {
-    throw misread({ name: "check token", changes: false }, `it has fencing token ${state.fencingToken}, not ${token}`);
-  }
-  return state;
 }
 
 /** @internal Says why a candidate does not lead. */
 export function explain(http: Http, election: string, candidate: string, options: CallOptions = {}): Promise<Explanation> {
   candidateID(candidate);
   return about(http, election, "explain", `/candidates/${candidate}:explain`, get(options));
-}
-
-/** @internal Reads the standing orders of an election, the oldest first. */
-export async function overrides(http: Http, election: string, options: CallOptions = {}): Promise<Override[]> {
-  const call: Call = { name: "overrides", path: path(election, "/overrides"), changes: false, ...get(options) };
-  const { body } = await http.call<{ overrides: Override[] }>(call);
-  if (!Array.isArray(body.overrides)) throw misread(call, "it has no overrides");
-  return body.overrides;
 }
 
 /** @internal Makes the caller a member until the ttl of the request is over, and returns who leads. */
@@ -125,29 +76,9 @@ export async function leave(http: Http, election: string, id: string, bounds: Bo
   await about(http, election, "leave", ":leave", { body: { candidateId: id }, changes: true, ...bounds });
 }
 
-/** @internal Says which members follow a token, waiting for so many of them for up to that time. */
-export function awaitAcknowledgement(http: Http, election: string, token: number, need: number, wait: number, options: CallOptions = {}): Promise<Acknowledgement> {
-  const body = { fencingToken: token, need, wait: text(wait) };
-  return about(http, election, "await acknowledgement", ":awaitAcknowledgement", { body, wait, signal: options.signal });
-}
-
 /** @internal Makes a call in the name of a lease. */
-export function post<T extends { election: string }>(http: Http, suffix: string, lease: LeaseRequest, more: object, bounds: Bounds = {}): Promise<T> {
-  return about(http, lease.election, suffix.slice(1), suffix, { body: as(lease, more), changes: true, ...bounds });
-}
-
-/** @internal Says that a successor has loaded what it needs. The token is that of the present leader. */
-export function sayReady(http: Http, lease: LeaseRequest, options: CallOptions = {}): Promise<ElectionState> {
-  return post(http, ":ready", lease, {}, { signal: options.signal });
-}
-
-/** @internal Makes an election for a part of the leader's task. */
-export async function delegate(http: Http, lease: LeaseRequest, child: string, limits: object | undefined, options: CallOptions = {}): Promise<ElectionState> {
-  const name = `${lease.election}.${child}`;
-  const call: Call = { name: "delegate", path: path(lease.election, ":delegate"), changes: true, body: as(lease, { child, limits }), signal: options.signal };
-  const { body } = await http.call<ElectionState>(call);
-  if (body.election !== name) throw misread(call, `it is about election ${quote(body.election)}, not ${quote(name)}`);
-  return body;
+export function post<T extends { election: string }>(http: Http, suffix: string, lease: LeaseRequest, more: object, bounds: Bounds = {}, of?: string): Promise<T> {
+  return about(http, lease.election, suffix.slice(1), suffix, { body: as(lease, more), changes: true, ...bounds }, of);
 }
 
 /** @internal */

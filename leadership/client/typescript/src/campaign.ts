@@ -10,7 +10,7 @@ import { Keeper, about, patience } from "./keeper.ts";
 import { Lease, release } from "./lease.ts";
 import type { Log } from "./log.ts";
 import { Term } from "./term.ts";
-import { onAbort, sleep } from "./wait.ts";
+import { linked, sleep } from "./wait.ts";
 import { Secret, milliseconds, written, type Election } from "./wire.ts";
 
 /** How long one call stands in line, in milliseconds: as long as a server lets it. */
@@ -66,21 +66,22 @@ export class Campaign {
   /** Asks until it leads. Throws the reason of the signal, or an error that another call would not change. */
   async run(): Promise<Lease> {
     const parent = this.#o.via?.signal;
-    const signal = any(this.#o.signal, parent);
+    const { controller, leave } = linked(this.#o.signal, parent);
+    const { signal } = controller;
     if (this.#wait > 0 && this.#o.role !== "witness") this.#heir.attend();
     let lease: Lease;
     try {
-      lease = await this.#ask(signal.signal);
+      lease = await this.#ask(signal);
     } catch (e) {
       await this.#abandon();
       throw e;
     } finally {
       await this.#heir.end();
-      signal.release();
+      leave();
     }
-    if (!signal.signal.aborted) return lease;
+    if (!signal.aborted) return lease;
     await lease.release();
-    throw signal.signal.reason;
+    throw signal.reason;
   }
 
   async #ask(signal: AbortSignal): Promise<Lease> {
@@ -109,7 +110,7 @@ export class Campaign {
     const { calls, clock, groups, log } = this.#means;
     const turn = this.#heir.begin();
     const request = this.#request(turn.claims ? 0 : wait);
-    const call = any(signal, turn.signal);
+    const { controller: call, leave } = linked(signal, turn.signal);
     this.#sent = clock.now();
     const sent = this.#sent;
     let grant;
@@ -121,7 +122,7 @@ export class Campaign {
       throw e;
     } finally {
       turn.end();
-      call.release();
+      leave();
     }
     this.#unknown = true; // until the caller has the lease
     const margin = marginOf(this.#o, written(grant.leaseDuration));
@@ -224,13 +225,4 @@ export class Campaign {
 /** Returns when a candidate that has bid should ask again, in milliseconds; 0 for any other error. */
 function turnOf(e: unknown): number {
   return e instanceof LeaseHeld && ["BALLOT", "OUTRANKED", "QUORUM"].includes(e.reason) ? e.retryAfter : 0;
-}
-
-/** Returns a signal that is aborted when one of the signals is, and how to end that. */
-function any(...signals: (AbortSignal | undefined)[]): { signal: AbortSignal; release: () => void } {
-  const controller = new AbortController();
-  const abort = (): void => controller.abort(signals.find((s) => s?.aborted)?.reason);
-  const leave = signals.map((s) => onAbort(s, abort));
-  if (signals.some((s) => s?.aborted)) abort();
-  return { signal: controller.signal, release: () => leave.forEach((end) => end()) };
 }

@@ -7,7 +7,7 @@ import { systemClock, type Clock } from "./clock.ts";
 import { EndsWithHandOver, checkNeed, followed, type RunOptions } from "./ending.ts";
 import { LeaseLost, invalid } from "./errors.ts";
 import { Groups } from "./groups.ts";
-import { Http, type Credential } from "./http.ts";
+import { Http, misread, type Call, type Credential } from "./http.ts";
 import { index } from "./journal.ts";
 import { JournalReader, type FollowOptions, type JournalItem } from "./journal_reader.ts";
 import { promote } from "./leader.ts";
@@ -18,10 +18,10 @@ import type { ReleaseOptions } from "./outcome.ts";
 import { proposals, propose, type ProposeOptions } from "./proposals.ts";
 import { observe, type Observable, type ObserveOptions, type Observed } from "./observe.ts";
 import type {
-  Checkpoint, Effects, ElectionEvent, ElectionState, Explanation, JoinRequest, Members, Override, Proposal, Proposals, Tree,
+  Checkpoint, Effects, ElectionEvent, ElectionPage, ElectionState, Explanation, JoinRequest, Members, Override, Proposal, Proposals, Tree,
 } from "./schemas.ts";
 import { watch, type News, type WatchRequest } from "./watch.ts";
-import { candidateID, checkFunction, checkOptions, path } from "./wire.ts";
+import { candidateID, checkFunction, checkOptions, path, quote } from "./wire.ts";
 
 /** How a client calls its server. Everything may be left out. */
 export interface ClientOptions {
@@ -194,23 +194,44 @@ export class Client {
   }
 
   /** Reads an election, as it was `maxStalenessMs` ago at most. */
-  read(election: string, options: api.ReadOptions = {}): Promise<ElectionState> {
-    return api.read(this.#http, election, options);
+  async read(election: string, options: api.ReadOptions = {}): Promise<ElectionState> {
+    const { strong, minRevision } = options;
+    const state = await about<ElectionState>(this.#http, election, "read", "", get(options, { consistency: strong ? "strong" : undefined, minRevision }));
+    const call = { name: "read", changes: false };
+    if (state.revision < (minRevision ?? 0)) throw misread(call, `it is at revision ${state.revision}, but revision ${minRevision} was known`);
+    if (strong && state.maxStalenessMs) throw misread(call, `it may be ${state.maxStalenessMs} ms old, but a strong read was asked for`);
+    return state;
   }
 
   /** Yields the elections that the caller may read, in the order of their names, page by page. */
-  list(options: api.ListOptions = {}): AsyncGenerator<ElectionState, void, void> {
-    return api.list(this.#http, options);
+  async *list(options: api.ListOptions = {}): AsyncGenerator<ElectionState, void, void> {
+    let pageToken: string | undefined;
+    do {
+      const query = { prefix: options.prefix || undefined, pageSize: options.pageSize, pageToken };
+      const call: Call = { name: "list", path: "/v1/elections", changes: false, ...get(options, query) };
+      const { body }: { body: ElectionPage } = await this.#http.call<ElectionPage>(call);
+      if (!Array.isArray(body.elections) || (body.nextPageToken && body.nextPageToken === pageToken)) throw misread(call, "it is no page");
+      yield* body.elections as ElectionState[];
+      pageToken = body.nextPageToken;
+    } while (pageToken);
   }
 
   /** Reads a part of an election's history, oldest first. HistoryCompacted: it is no longer kept. */
-  events(election: string, options: api.EventsOptions = {}): Promise<ElectionEvent[]> {
-    return api.events(this.#http, election, options);
+  async events(election: string, options: api.EventsOptions = {}): Promise<ElectionEvent[]> {
+    const call: Call = { name: "events", path: path(election, "/events"), changes: false, ...get(options, { after: options.after, limit: options.limit }) };
+    const { body } = await this.#http.call<{ events: ElectionEvent[] }>(call);
+    if (!Array.isArray(body.events)) throw misread(call, "it has no events");
+    for (const e of body.events) if (e.election !== election) throw misread(call, `it has an event of election ${quote(e.election)}, not ${quote(election)}`);
+    return body.events;
   }
 
   /** Returns the election if the token is the current leader's, and throws TokenStale otherwise. */
-  checkToken(election: string, token: number, options: api.CheckOptions = {}): Promise<ElectionState> {
-    return api.checkToken(this.#http, election, token, options);
+  async checkToken(election: string, token: number, options: api.CheckOptions = {}): Promise<ElectionState> {
+    const state = await about<ElectionState>(this.#http, election, "check token", ":checkToken", { body: { fencingToken: token, use: options.use }, signal: options.signal });
+    if (state.state !== "held" || state.fencingToken !== token) {
+      throw misread({ name: "check token", changes: false }, `it has fencing token ${state.fencingToken}, not ${token}`);
+    }
+    return state;
   }
 
   /** Says why a candidate does not lead. */
@@ -219,8 +240,11 @@ export class Client {
   }
 
   /** Reads the standing orders of an election, the oldest first. */
-  overrides(election: string, options: CallOptions = {}): Promise<Override[]> {
-    return api.overrides(this.#http, election, options);
+  async overrides(election: string, options: CallOptions = {}): Promise<Override[]> {
+    const call: Call = { name: "overrides", path: path(election, "/overrides"), changes: false, ...get(options) };
+    const { body } = await this.#http.call<{ overrides: Override[] }>(call);
+    if (!Array.isArray(body.overrides)) throw misread(call, "it has no overrides");
+    return body.overrides;
   }
 
   /** Reads an election with what was delegated below it. */

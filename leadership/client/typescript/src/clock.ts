@@ -30,7 +30,8 @@ export function systemClock(): Clock {
   return uptime ?? new ElapsedClock(hrtime, Date.now);
 }
 
-function timer(milliseconds: number, call: () => void): () => void {
+/** @internal */
+export function timer(milliseconds: number, call: () => void): () => void {
   const t = setTimeout(call, Math.max(0, Math.ceil(milliseconds)));
   return () => clearTimeout(t);
 }

@@ -1,4 +1,4 @@
-import { sayReady } from "./api.ts";
+import { post } from "./api.ts";
 import { Backoff } from "./backoff.ts";
 import type { Clock } from "./clock.ts";
 import { RegentError, transient } from "./errors.ts";
@@ -140,7 +140,7 @@ export class Heir {
       const backoff = new Backoff();
       while (!signal.aborted) {
         try {
-          await sayReady(this.#http, { ...this.#as, token: named.token }, { signal });
+          await post(this.#http, ":ready", { ...this.#as, token: named.token }, {}, { signal });
           return;
         } catch (e) {
           if (!transient(e)) throw e;

@@ -3,7 +3,7 @@ import {
   InvalidArgument, OutcomeUnknown, PermissionDenied, RateLimited, RegentError, StoreUnavailable, Unauthenticated, invalid,
   ofProblem, type Details, type Problem,
 } from "./errors.ts";
-import { onAbort } from "./wait.ts";
+import { linked, onAbort } from "./wait.ts";
 
 /** A credential, such as an ID token: a text, or a function that is asked before each request. */
 export type Credential = string | ((signal: AbortSignal) => string | Promise<string>);
@@ -164,7 +164,7 @@ export class Http {
 
 /** A signal that is aborted with another one, or when the time is over. */
 class Limited {
-  readonly #controller = new AbortController();
+  readonly #controller: AbortController;
   readonly #outer: AbortSignal | undefined;
   readonly #cancel: () => void;
   readonly #leave: () => void;
@@ -173,9 +173,7 @@ class Limited {
 
   constructor(outer: AbortSignal | undefined, clock: Clock, limit: number) {
     this.#outer = outer;
-    const abort = (): void => this.#controller.abort(outer?.reason);
-    this.#leave = onAbort(outer, abort);
-    if (outer?.aborted) abort();
+    ({ controller: this.#controller, leave: this.#leave } = linked(outer));
     this.#cancel = clock.timer(limit, () => {
       this.over = true;
       this.#controller.abort(new DOMException("the time for this exchange is over", "TimeoutError"));

@@ -99,12 +99,6 @@ export class Journal {
   }
 }
 
-/** @internal Opens the journal for a leader: no earlier leader can append to it any more, so what is read then is complete. */
-export async function openJournal(leader: Leader, options: CallOptions): Promise<Journal> {
-  const head = await persist(leader, options, (r, o) => post<JournalHead>(leader.http, "/journal:open", r, {}, o));
-  return new Journal(leader, head.index);
-}
-
 /** @internal Checks the index of an entry. */
 export function index(name: string, value: unknown): number {
   if (!Number.isSafeInteger(value) || (value as number) < 0) throw invalid(`${name}: an index is an integer, 0 or more, not ${quote(value)}`);

@@ -6,6 +6,7 @@ import type { Log } from "./log.ts";
 import { refusesReport } from "./report.ts";
 import { maxSleep, type Term } from "./term.ts";
 import { sleep } from "./wait.ts";
+import type { LeaseRequest } from "./wire.ts";
 
 /** The shortest time for one renewal, in milliseconds. */
 const minTry = 250;
@@ -177,6 +178,6 @@ export function epochOf(error: RegentError, term: Term): number {
 }
 
 /** @internal What log lines say of a lease. */
-export function about(term: Term): Record<string, unknown> {
-  return { election: term.election, candidate: term.candidate, token: term.token };
+export function about({ election, candidate, token }: Pick<LeaseRequest, "election" | "candidate" | "token">): Record<string, unknown> {
+  return { election, candidate, token };
 }

@@ -1,12 +1,12 @@
-import { awaitAcknowledgement, changeEffect, delegate as delegateTo, checkData, post, putCheckpoint, type CallOptions } from "./api.ts";
+import { about, checkData, post, putCheckpoint, type CallOptions } from "./api.ts";
 import { Backoff } from "./backoff.ts";
 import { IndexMismatch, LeaseLost, NotReady, RegentError, TokenStale, invalid, transient } from "./errors.ts";
 import type { Http } from "./http.ts";
 import { epochOf } from "./keeper.ts";
-import type { Effect, ElectionState } from "./schemas.ts";
+import type { Acknowledgement, ElectionState } from "./schemas.ts";
 import { successionAfter } from "./succession.ts";
 import type { Term } from "./term.ts";
-import { onAbort, sleep } from "./wait.ts";
+import { linked, sleep } from "./wait.ts";
 import { watch } from "./watch.ts";
 import { candidateID, checkOptions, milliseconds, quote, text, type Duration, type LeaseRequest } from "./wire.ts";
 
@@ -18,14 +18,11 @@ export interface Leader {
 
 /** @internal Calls work with a signal that fires with any of these, and not after it has ended. */
 export async function during<T>(signals: (AbortSignal | undefined)[], work: (signal: AbortSignal) => Promise<T>): Promise<T> {
-  const any = new AbortController();
-  const end = (): void => any.abort(signals.find((s) => s?.aborted)?.reason);
-  const leave = signals.map((s) => onAbort(s, end));
-  if (signals.some((s) => s?.aborted)) end();
+  const { controller, leave } = linked(...signals);
   try {
-    return await work(any.signal);
+    return await work(controller.signal);
   } finally {
-    for (const end of leave) end();
+    leave();
   }
 }
 
@@ -150,7 +147,8 @@ export async function awaitFollowers({ http, term }: Leader, need: number, optio
       const began = term.clock.now();
       let failure: unknown;
       try {
-        const a = await awaitAcknowledgement(http, term.election, term.token, need, followersWait, { signal });
+        const body = { fencingToken: term.token, need, wait: text(followersWait) };
+        const a = await about<Acknowledgement>(http, term.election, "await acknowledgement", ":awaitAcknowledgement", { body, wait: followersWait, signal });
         if (a.acknowledged && term.remaining() > 0) return;
         if (term.clock.now() - began >= followersWait / 2) backoff.reset();
       } catch (e) {
@@ -213,17 +211,6 @@ export class LeaderCheckpoint {
   }
 }
 
-/** @internal Notes that the leader is about to cause an effect. */
-export function beginEffect(leader: Leader, id: string, options: CallOptions): Promise<Effect> {
-  return persist(leader, options, (r, o) => changeEffect(leader.http, ":begin", r, id, undefined, o));
-}
-
-/** @internal Notes that an effect was caused. */
-export async function finishEffect(leader: Leader, id: string, result: unknown, options: CallOptions): Promise<void> {
-  if (result !== undefined) checkData("result", result);
-  await persist(leader, options, (r, o) => changeEffect(leader.http, ":finish", r, id, result, o));
-}
-
 /** What the leader of an election below may delegate in turn: depth and children are as for this election by default, the budget none. */
 export interface DelegationLimits {
   depth?: number | undefined;
@@ -236,18 +223,13 @@ export async function delegate(leader: Leader, child: string, limits: Delegation
   if (typeof child !== "string" || !/^[a-z0-9]([a-z0-9_-]{0,125}[a-z0-9])?$/.test(child)) {
     throw invalid(`child: the last part of a name is 1 to 127 of a-z, 0-9, "_" and "-", beginning and ending with a letter or a digit, not ${quote(child)}`);
   }
-  const made = await persist(leader, options, (r, o) => delegateTo(leader.http, r, child, limits, o));
+  const made = await persist(leader, options, (r, o) => post<ElectionState>(leader.http, ":delegate", r, { child, limits }, o, `${r.election}.${child}`));
   return made.election;
 }
 
 export interface RequestApprovalOptions extends CallOptions {
   /** Asks for an approval with a new epoch, as for a new task: the lease then goes on under the next token. */
   newEpoch?: boolean | undefined;
-}
-
-/** @internal Tells operators that the leader needs an approval to go on. */
-export async function requestApproval(leader: Leader, note: string, options: RequestApprovalOptions): Promise<void> {
-  await post<ElectionState>(leader.http, ":requestApproval", leader.term.named(), { note, ...(options.newEpoch && { newEpoch: true }) }, options);
 }
 
 export interface StepDownOptions {
@@ -266,4 +248,3 @@ export function stepDownBody(reason: string, options: StepDownOptions): { reason
   if (ms < 1_000 || ms > 720 * 3_600_000) throw invalid(`absence: a candidate steps down for "1s" to "720h", not for ${quote(options.absence)}`);
   return { reason, for: text(ms) };
 }
-

@@ -1,11 +1,11 @@
 import { Backoff } from "./backoff.ts";
-import { post, type CallOptions } from "./api.ts";
+import { changeEffect, checkData, post, type CallOptions } from "./api.ts";
 import type { Bounds, Calls } from "./calls.ts";
 import { InvalidArgument, LeaseLost, transient } from "./errors.ts";
-import { openJournal, type Journal } from "./journal.ts";
-import { patience, type Keeper } from "./keeper.ts";
+import { Journal } from "./journal.ts";
+import { about, patience, type Keeper } from "./keeper.ts";
 import {
-  LeaderCheckpoint, awaitFollowers, beginEffect, delegate, finishEffect, handOver, requestApproval, stepDownBody,
+  LeaderCheckpoint, awaitFollowers, delegate, handOver, persist, stepDownBody,
   type DelegationLimits, type HandOverOptions, type RequestApprovalOptions, type StepDownOptions,
 } from "./leader.ts";
 import type { Log } from "./log.ts";
@@ -13,7 +13,7 @@ import type { Notice } from "./notice.ts";
 import { asked, decide } from "./proposals.ts";
 import { watchQuorum } from "./quorum.ts";
 import type { Report } from "./report.ts";
-import type { Effect, Inheritance, Proposal, Succession } from "./schemas.ts";
+import type { Effect, Inheritance, JournalHead, Proposal, Succession } from "./schemas.ts";
 import type { Term } from "./term.ts";
 import { checkOutcome, type ReleaseOptions } from "./outcome.ts";
 import { sleep } from "./wait.ts";
@@ -171,7 +171,7 @@ export class Lease {
    * InvalidArgument; OutcomeUnknown.
    */
   beginEffect(id: string, options: CallOptions = {}): Promise<Effect> {
-    return beginEffect(this.#leader, id, options);
+    return persist(this.#leader, options, (r, o) => changeEffect(this.#calls.http, ":begin", r, id, undefined, o));
   }
 
   /**
@@ -180,8 +180,9 @@ export class Lease {
    * beginEffect; NotFound, if it was not begun; InvalidArgument, if it is done with another result;
    * PayloadTooLarge.
    */
-  finishEffect(id: string, result?: unknown, options: CallOptions = {}): Promise<void> {
-    return finishEffect(this.#leader, id, result, options);
+  async finishEffect(id: string, result?: unknown, options: CallOptions = {}): Promise<void> {
+    if (result !== undefined) checkData("result", result);
+    await persist(this.#leader, options, (r, o) => changeEffect(this.#calls.http, ":finish", r, id, result, o));
   }
 
   /** The proposals that were open when this lease was granted, with the option inherit. See asked. */
@@ -207,8 +208,9 @@ export class Lease {
   }
 
   /** Opens the election's journal: no earlier leader can append to it any more, so what it reads is complete. */
-  journal(options: CallOptions = {}): Promise<Journal> {
-    return openJournal(this.#leader, options);
+  async journal(options: CallOptions = {}): Promise<Journal> {
+    const head = await persist(this.#leader, options, (r, o) => post<JournalHead>(this.#calls.http, "/journal:open", r, {}, o));
+    return new Journal(this.#leader, head.index);
   }
 
   /**
@@ -245,7 +247,7 @@ export class Lease {
   /** Asks operators to let the term go on, with a note of one line for them. See ending, and the notice approvalDue. */
   async requestApproval(note: string, options: RequestApprovalOptions = {}): Promise<void> {
     checkOptions(options);
-    return requestApproval(this.#leader, note, options);
+    await post(this.#calls.http, ":requestApproval", this.#term.named(), { note, ...(options.newEpoch && { newEpoch: true }) }, options);
   }
 
   /**
@@ -305,7 +307,7 @@ export class Lease {
     if (!body && !term.handOver.yields) return false;
     const call = (r: LeaseRequest, bounds: Bounds): Promise<Election> => post(this.#calls.http, body ? ":stepDown" : ":yield", r, body ?? {}, bounds);
     const failure = await endBy(call, term.named(), left, term);
-    if (failure === undefined) this.#log("info", body ? "stepped down" : "yielded", aboutRequest(term.named()));
+    if (failure === undefined) this.#log("info", body ? "stepped down" : "yielded", about(term.named()));
     if (body) this.#refused = typeof failure === "string" ? term.cause : failure;
     return failure === undefined;
   }
@@ -330,8 +332,8 @@ export async function release(
   const by = (said: ReleaseOptions): Promise<unknown> => endBy((r, bounds) => calls.release(r, said, bounds), r, left, term);
   let failure = await by(outcome ? { outcome, ...(note && { note }) } : {});
   if (outcome && failure instanceof InvalidArgument) failure = await by({}); // the server takes no outcome
-  if (failure === undefined) log("info", "resigned", aboutRequest(r));
-  else log("warn", "the lease is not released; it ends by itself", { ...aboutRequest(r), reason: failure });
+  if (failure === undefined) log("info", "resigned", about(r));
+  else log("warn", "the lease is not released; it ends by itself", { ...about(r), reason: failure });
 }
 
 /** @internal Ends a lease by a call, as release does. Returns why it is not ended; undefined if it is. */
@@ -351,8 +353,4 @@ export async function endBy(call: (r: LeaseRequest, bounds: Bounds) => Promise<E
     }
   }
   return failure;
-}
-
-function aboutRequest(r: LeaseRequest): Record<string, unknown> {
-  return { election: r.election, candidate: r.candidate, token: r.token };
 }

@@ -4,7 +4,7 @@ import { LimitExceeded, NotFound, OutcomeUnknown, invalid, transient } from "./e
 import type { Http } from "./http.ts";
 import { callback, type Log } from "./log.ts";
 import { sleep } from "./resume.ts";
-import { onAbort } from "./wait.ts";
+import { linked, onAbort } from "./wait.ts";
 import { candidateID, milliseconds, path, quote, text, type Duration } from "./wire.ts";
 import { watch } from "./watch.ts";
 
@@ -61,7 +61,7 @@ export class Member implements AsyncDisposable {
   readonly #onTold: ((told: Told) => void) | undefined;
   readonly #onFailure: ((error: unknown) => void) | undefined;
   readonly #ttl: number;
-  readonly #end = new AbortController();
+  readonly #end: AbortController;
   readonly #backoff = new Backoff();
   #wake: () => void = () => {};
   #seen = 0; // the token that it says it follows
@@ -92,9 +92,8 @@ export class Member implements AsyncDisposable {
       queueMicrotask(() => this.done.then(() => reject(signal?.reason ?? new DOMException("the member has left", "AbortError")), reject));
     });
     this.joined.catch(() => {});
-    const end = (): void => this.#end.abort();
-    const leave = onAbort(signal, end);
-    if (signal?.aborted) end();
+    const { controller, leave } = linked(signal);
+    this.#end = controller;
     void this.#watch();
     this.done = this.#run(id, joined).finally(() => {
       leave();

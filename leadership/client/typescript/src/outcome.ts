@@ -22,4 +22,3 @@ export function checkOutcome({ outcome, note }: ReleaseOptions): void {
     throw invalid(`note: a note is one line of text of at most ${most} bytes, without control characters, not ${quote(note)}`);
   }
 }
-

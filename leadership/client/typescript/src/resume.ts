@@ -1,8 +1,9 @@
 import { Backoff } from "./backoff.ts";
+import { timer } from "./clock.ts";
 import { HistoryCompacted, RegentError, StoreUnavailable, transient } from "./errors.ts";
 import type { Http } from "./http.ts";
 import { readEvents, type Message } from "./sse.ts";
-import { onAbort } from "./wait.ts";
+import { linked, sleep as wait } from "./wait.ts";
 import { quote } from "./wire.ts";
 
 /** @internal A message that no Regent server sends, or that was not asked for. A new connection may help. */
@@ -77,10 +78,7 @@ const defaultIdle = 45_000;
  */
 export async function* messages(http: Http, k: StreamCall): AsyncGenerator<Message, never, void> {
   const { signal, idle = defaultIdle, onOpen, ...call } = k;
-  const connection = new AbortController();
-  const end = (): void => connection.abort(signal?.reason);
-  const leave = onAbort(signal, end);
-  if (signal?.aborted) end();
+  const { controller: connection, leave } = linked(signal);
   try {
     const response = await http.open({ ...call, method: "GET", changes: false, limit: idle, signal: connection.signal });
     onOpen?.();
@@ -97,18 +95,7 @@ export async function* messages(http: Http, k: StreamCall): AsyncGenerator<Messa
 }
 
 /** @internal Waits for a time in milliseconds, or until the signal fires. */
-export function sleep(milliseconds: number, signal?: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal?.aborted) return resolve();
-    const done = (): void => {
-      clearTimeout(timer);
-      leave();
-      resolve();
-    };
-    const timer = setTimeout(done, milliseconds);
-    const leave = onAbort(signal, done);
-  });
-}
+export const sleep = (milliseconds: number, signal?: AbortSignal): Promise<void> => wait({ timer }, milliseconds, signal);
 
 /** A try that lasted so long, in milliseconds, does not count as one of several failures in a row. */
 const longTry = 10_000;

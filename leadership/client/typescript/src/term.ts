@@ -112,10 +112,6 @@ export class Term {
     return this.#controller.signal;
   }
 
-  get deadline(): number {
-    return this.#belief.deadline;
-  }
-
   /** Milliseconds until the deadline; 0 once the term is over. */
   remaining(): number {
     if (!this.over && this.#outer?.aborted) this.finish(this.#outer.reason);

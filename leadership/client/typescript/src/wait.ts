@@ -12,8 +12,17 @@ export function onAbort(signal: AbortSignal | undefined, call: () => void): () =
   return () => signal.removeEventListener("abort", call);
 }
 
+/** @internal Returns a controller that is aborted with the first of the signals, for its reason, and how to end that. */
+export function linked(...signals: (AbortSignal | undefined)[]): { controller: AbortController; leave: () => void } {
+  const controller = new AbortController();
+  const abort = (): void => controller.abort(signals.find((s) => s?.aborted)?.reason);
+  const leave = signals.map((s) => onAbort(s, abort));
+  if (signals.some((s) => s?.aborted)) abort();
+  return { controller, leave: () => leave.forEach((end) => end()) };
+}
+
 /** @internal Resolves when the time is over, or a signal is aborted. It never rejects. */
-export function sleep(clock: Clock, milliseconds: number, ...signals: (AbortSignal | undefined)[]): Promise<void> {
+export function sleep(clock: Pick<Clock, "timer">, milliseconds: number, ...signals: (AbortSignal | undefined)[]): Promise<void> {
   return new Promise((resolve) => {
     const done = (): void => {
       for (const cancel of cancels) cancel();

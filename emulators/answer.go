@@ -18,6 +18,28 @@ import (
 // awaitAnswer blocks until the emulator at host has answered its kind's question. It returns an
 // error if another server answers, or if ctx ends first.
 func awaitAnswer(ctx context.Context, kind Kind, host string) error {
+	for {
+		err := ask(ctx, kind, host)
+		code := status.Code(err)
+		switch {
+		case ctx.Err() != nil:
+			return fmt.Errorf("no answer at %s: %w", host, context.Cause(ctx))
+		case err == nil:
+			return nil
+		case code != codes.Unavailable && code != codes.DeadlineExceeded:
+			return fmt.Errorf("the server at %s is not a %s emulator: %w", host, kind.Title(), err)
+		}
+	}
+}
+
+// patience is how long an emulator that is only starting may take for an answer. Firestore's takes
+// some connections then and never answers there; it is asked again on another.
+const patience = 5 * time.Second
+
+// ask sends the question. Every request of question has the wire format of a StringValue, and the
+// answer is ignored, so the APIs' messages are not needed. It waits for a connection at gRPC's own
+// retry pace, so awaitAnswer may call it again at once.
+func ask(ctx context.Context, kind Kind, host string) error {
 	conn, err := grpc.NewClient("passthrough:///"+host,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithNoProxy(),
@@ -29,23 +51,8 @@ func awaitAnswer(ctx context.Context, kind Kind, host string) error {
 		return err
 	}
 	defer conn.Close()
-	for {
-		err := ask(ctx, conn, kind)
-		switch {
-		case ctx.Err() != nil:
-			return fmt.Errorf("no answer at %s: %w", host, context.Cause(ctx))
-		case err == nil:
-			return nil
-		case status.Code(err) != codes.Unavailable:
-			return fmt.Errorf("the server at %s is not a %s emulator: %w", host, kind.Title(), err)
-		}
-	}
-}
-
-// ask sends the question. Every request of question has the wire format of a StringValue, and the
-// answer is ignored, so the APIs' messages are not needed. It waits for a connection at gRPC's own
-// retry pace, so awaitAnswer may call it again at once.
-func ask(ctx context.Context, conn *grpc.ClientConn, kind Kind) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer owner")
 	return conn.Invoke(ctx, partsOf[kind].question, wrapperspb.String(partsOf[kind].resource), &emptypb.Empty{}, grpc.WaitForReady(true))
 }

@@ -112,7 +112,7 @@ func (q *Queue) once(ctx context.Context, r leadership.AcquireRequest) (leadersh
 		return leadership.Grant{}, err
 	}
 	if ctx.Err() != nil {
-		q.giveBack(ctx, &grant)
+		q.release(ctx, leadership.LeaseRequest{Election: grant.Election, CandidateID: grant.LeaderID, Key: grant.Key, Token: grant.Token})
 		return leadership.Grant{}, gone(ctx)
 	}
 	return grant, nil

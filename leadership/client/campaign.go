@@ -68,11 +68,18 @@ func (c *Client) campaign(ctx, within context.Context, election leadership.Elect
 		k.abandon(ctx)
 		return nil, err
 	}
+	promoted := false
+	defer func() {
+		if !promoted { // it panicked, or the lease is resigned already
+			l.cancel(errPanicked)
+		}
+	}()
 	if err := l.promote(ctx); err != nil {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 		defer cancel()
 		return nil, errors.Join(err, l.Resign(ctx))
 	}
+	promoted = true
 	return l, nil
 }
 

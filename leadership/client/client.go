@@ -60,8 +60,8 @@ type Config struct {
 	// OnPromotion, if set, prepares a new leader where the election's policy asks for that
 	// (promotion): Run and Campaign call it after the grant. Once it returns nil, the leader says
 	// that it serves, so that the election may be written to, and Run calls its function. After
-	// an error the lease is released, and the error is returned. ctx ends when the lease does.
-	// Without it the leader serves at once.
+	// an error the lease is released, and the error is returned; after a panic it is left to
+	// expire. ctx ends when the lease does. Without it the leader serves at once.
 	OnPromotion func(context.Context, *Lease) error
 	// Clock counts deadlines. It must be monotonic, must not be set by anything, and must run while
 	// the machine is suspended. Nil for boottime.Now. A test in a synctest bubble uses the bubble's

@@ -94,7 +94,7 @@ func (k *campaigner) attended(ctx, within context.Context) (*Lease, error) {
 	if k.wait > 0 && k.candidate.Role != leadership.RoleWitness {
 		beside.Go(func() { k.heir.attend(attending) })
 	}
-	defer k.heir.loading.Wait()
+	defer k.heir.wait()
 	defer beside.Wait()
 	defer stop()
 	return k.run(ctx, within)

@@ -54,8 +54,9 @@ type Config struct {
 	// leader is to hand over to it: it loads what the successor needs. Once it returns nil, the
 	// candidate says that it is ready; the leader then stops, and the lease passes to the
 	// candidate. After an error it waits in line as before. Without it the candidate is ready at
-	// once. ctx ends when the candidate is not to take over any more, or leads for another reason;
-	// the campaign returns only after OnSuccession has returned.
+	// once. ctx ends when the candidate is not to take over any more, or leads for another reason.
+	// OnSuccession must return within a second then: the campaign waits no longer for it, logs a
+	// warning, and returns while OnSuccession goes on, beside the leader if there is a lease.
 	OnSuccession func(context.Context, Succession) error
 	// OnPromotion, if set, prepares a new leader where the election's policy asks for that
 	// (promotion): Run and Campaign call it after the grant. Once it returns nil, the leader says

@@ -68,6 +68,7 @@ func newRoll(c Config, h *hub.Hub, lines *line.Queue, log *slog.Logger) *roll {
 // do calls f with the registry and the time, and then wakes those who wait for what f has changed.
 func (r *roll) do(f func(reg *members.Registry, now time.Duration)) {
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	f(r.registry, r.now())
 	touched := r.registry.Touched()
 	for e := range touched {
@@ -81,7 +82,6 @@ func (r *roll) do(f func(reg *members.Registry, now time.Duration)) {
 			r.news[e] = struct{}{}
 		}
 	}
-	r.mu.Unlock()
 }
 
 func (r *roll) join(principal string, j leadership.JoinRequest) (err error) {

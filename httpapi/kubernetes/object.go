@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"regexp"
 	"strconv"
 	"strings"
@@ -26,6 +27,8 @@ const (
 	ownAnnotations = "regent/"
 	// initialEventsEnd marks the bookmark after which a watch has told of all that there is.
 	initialEventsEnd = "k8s.io/initial-events-end"
+	// maxTransitions is the most that a Lease shows: clients read an int32, and add one to it.
+	maxTransitions = math.MaxInt32 - 1
 )
 
 // lease is a Lease of coordination.k8s.io/v1.
@@ -222,7 +225,7 @@ func newLease(k key, l leadership.Lease, resourceVersion string) lease {
 	if l.CreatedAt != 0 {
 		m.Created = time.Unix(l.CreatedAt, 0).UTC().Format(time.RFC3339)
 	}
-	holder, seconds, transitions := "", int32((l.LeaseDuration+time.Second-1)/time.Second), max(int64(l.Token)-1, 0)
+	holder, seconds, transitions := "", int32((l.LeaseDuration+time.Second-1)/time.Second), min(max(int64(l.Token)-1, 0), maxTransitions)
 	s := spec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, LeaseTransitions: &transitions}
 	if l.State == leadership.Held {
 		holder = identity(l)

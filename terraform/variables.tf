@@ -179,8 +179,8 @@ variable "history_hours" {
   nullable    = false
 
   validation {
-    condition     = var.history_hours >= 1 && floor(var.history_hours) == var.history_hours
-    error_message = "history_hours must be a whole number of hours, 1 or more; 720 keeps 30 days."
+    condition     = var.history_hours >= 1 && var.history_hours <= 876000 && floor(var.history_hours) == var.history_hours
+    error_message = "history_hours must be a whole number of hours, 1 or more and 876000 at most; 720 keeps 30 days."
   }
 }
 

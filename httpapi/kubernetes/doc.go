@@ -5,7 +5,7 @@
 // A Lease NAMESPACE/NAME is the election k8s.NAMESPACE.NAME, which all doors see. The server
 // decides: it takes the holder's identity, the lease duration, labels and annotations from a
 // client, and its times and transitions from the store. leaseTransitions is the fencing token less
-// one.
+// one, as far as an int32 goes; the annotation regent/fencing-token has all of it.
 //
 // # What a write means
 //

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"regexp"
 	"strconv"
 	"strings"
@@ -26,6 +27,8 @@ const (
 	ownAnnotations = "regent/"
 	// initialEventsEnd marks the bookmark after which a watch has told of all that there is.
 	initialEventsEnd = "k8s.io/initial-events-end"
+	// maxTransitions is the most that a Lease shows: clients read an int32, and add one to it.
+	maxTransitions = math.MaxInt32 - 1
 )
 
 // lease is a Lease of coordination.k8s.io/v1.
@@ -210,7 +213,8 @@ func written(l leadership.Lease) time.Time {
 // version is the resource version of an instant of the store's clock.
 func version(at time.Time) string { return strconv.FormatInt(max(at.UnixMicro(), 1), 10) }
 
-// newLease returns an election as a Lease. It changes only when the election is written.
+// newLease returns an election as a Lease. It changes only when the election is written. Its
+// duration is rounded down, so that no client counts on more.
 func newLease(k key, l leadership.Lease, resourceVersion string) lease {
 	x := extraOf(l.Metadata)
 	m := meta{
@@ -222,7 +226,7 @@ func newLease(k key, l leadership.Lease, resourceVersion string) lease {
 	if l.CreatedAt != 0 {
 		m.Created = time.Unix(l.CreatedAt, 0).UTC().Format(time.RFC3339)
 	}
-	holder, seconds, transitions := "", int32((l.LeaseDuration+time.Second-1)/time.Second), max(int64(l.Token)-1, 0)
+	holder, seconds, transitions := "", int32(l.LeaseDuration/time.Second), min(max(int64(l.Token)-1, 0), maxTransitions)
 	s := spec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, LeaseTransitions: &transitions}
 	if l.State == leadership.Held {
 		holder = identity(l)

@@ -107,3 +107,26 @@ func TestAHolderOnProbationIsNotToldThatItLeads(t *testing.T) {
 	wanted["spec"].(object)["leaseDurationSeconds"] = 10
 	f.want(200, "PUT", one, wanted)
 }
+
+func TestAPatchOfTheTimeAloneLeavesTheDurationAsItIs(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	const lease = 1500 * time.Millisecond
+	config := leadership.Configure{Config: leadership.Config{LeaseDuration: lease, MaxLeaseDuration: lease}}
+	if _, err := f.service.Do(t.Context(), config.In("k8s.default.jobs")); err != nil {
+		t.Fatal(err)
+	}
+	merge := []string{"Content-Type", "application/merge-patch+json"}
+	for _, spec := range []object{{"holderIdentity": "ann"}, {"renewTime": "2027-03-01T12:00:00.000000Z"}} {
+		f.pass(time.Second)
+		l := f.want(200, "PATCH", one, object{"spec": spec}, merge...)
+		if left := f.left(); left != lease || at(l, "spec", "leaseDurationSeconds") != 1.0 {
+			t.Errorf("after %v %v are left, and the answer is %v", spec, left, l)
+		}
+	}
+	if _, err := f.service.Do(t.Context(), leadership.Order{Kind: leadership.OrderEvict, Reason: "test", Actor: "olga"}.In("k8s.default.jobs")); err != nil {
+		t.Fatal(err)
+	}
+	f.pass(time.Second)
+	f.want(409, "PATCH", one, object{"spec": object{"renewTime": "2027-03-01T12:00:00.000000Z"}}, merge...)
+}

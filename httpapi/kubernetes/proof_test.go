@@ -1,11 +1,13 @@
 package kubernetes_test
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
 
 	"regent/httpapi/access/authn"
+	"regent/store"
 )
 
 // A client sends the time of its own clock with each write, and thinks that a lease is over when
@@ -59,6 +61,26 @@ func TestAReleaseByAnotherProcessOrByNoneThatIsNamedIsRefused(t *testing.T) {
 	if l := f.want(200, "PUT", one, labelled(by(read, ""), "bob")); at(l, "spec", "holderIdentity") != "" {
 		t.Errorf("its own release: %v", l)
 	}
+}
+
+// client-go reads an int32, and adds one to it.
+func TestTransitionsEndBeforeTheLargestInt32AndTheTokenGoesOn(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.want(201, "POST", leases, claim("ann"))
+	if _, err := store.Raise(t.Context(), f.journal, store.Raising{Above: 1 << 40}); err != nil {
+		t.Fatal(err)
+	}
+	f.pass(time.Hour)
+	f.restart()
+	l := by(f.want(200, "GET", one, nil), "bob")
+	l["spec"].(object)["leaseTransitions"] = math.MaxInt32
+	f.want(200, "PUT", one, l)
+	l = f.want(200, "GET", one, nil)
+	if at(l, "spec", "leaseTransitions") != float64(math.MaxInt32-1) || at(l, "metadata", "annotations", "regent/fencing-token") != "1099511627777" {
+		t.Errorf("got %v", l)
+	}
+	f.want(200, "PUT", one, l)
 }
 
 func TestALeaseThatIsCreatedAgainGoesOnWithItsTransitions(t *testing.T) {

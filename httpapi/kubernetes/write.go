@@ -213,10 +213,10 @@ func (d *Door) renew(ctx context.Context, a attempt, id leadership.CandidateID, 
 }
 
 // short reports whether the lease ends before the time that its holder will count from the answer:
-// clients know no other end than that of the duration that they asked for. They must not be told
-// then that they lead.
+// clients know no other end than that of the duration that they asked for or, if they left it out,
+// that the answer shows. They must not be told then that they lead.
 func (a attempt) short(l leadership.Lease) bool {
-	return l.LeaseExpiration.Before(l.LastHeartbeat.Add(a.duration()))
+	return l.LeaseExpiration.Before(l.LastHeartbeat.Add(cmp.Or(a.duration(), l.LeaseDuration)))
 }
 
 // ending refuses a renewal that cannot make the lease last as long as its holder would believe.
@@ -423,6 +423,10 @@ func (d *Door) patch(w http.ResponseWriter, r *http.Request, k key, e leadership
 	if err := a.want.checkRead(err); err != nil {
 		return err
 	}
+	fields, changed := change["spec"].(map[string]any)
+	if fields["leaseDurationSeconds"] == nil { // what the Lease shows is rounded, and no wish
+		a.want.Spec.LeaseDurationSeconds = nil
+	}
 	if err := a.validate(); err != nil {
 		return err
 	}
@@ -433,7 +437,6 @@ func (d *Door) patch(w http.ResponseWriter, r *http.Request, k key, e leadership
 	if err := a.checkUID(); err != nil {
 		return err
 	}
-	fields, changed := change["spec"].(map[string]any)
 	holder, _ := fields["holderIdentity"].(string)
 	if manager := r.URL.Query().Get("fieldManager"); changed && holder == "" && !strings.HasPrefix(manager, "kubectl") {
 		a.manager = manager

@@ -68,11 +68,18 @@ func (c *Client) campaign(ctx, within context.Context, election leadership.Elect
 		k.abandon(ctx)
 		return nil, err
 	}
+	promoted := false
+	defer func() {
+		if !promoted { // it panicked, or the lease is resigned already
+			l.cancel(errPanicked)
+		}
+	}()
 	if err := l.promote(ctx); err != nil {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 		defer cancel()
 		return nil, errors.Join(err, l.Resign(ctx))
 	}
+	promoted = true
 	return l, nil
 }
 
@@ -87,7 +94,7 @@ func (k *campaigner) attended(ctx, within context.Context) (*Lease, error) {
 	if k.wait > 0 && k.candidate.Role != leadership.RoleWitness {
 		beside.Go(func() { k.heir.attend(attending) })
 	}
-	defer k.heir.loading.Wait()
+	defer k.heir.wait()
 	defer beside.Wait()
 	defer stop()
 	return k.run(ctx, within)

@@ -54,14 +54,15 @@ type Config struct {
 	// leader is to hand over to it: it loads what the successor needs. Once it returns nil, the
 	// candidate says that it is ready; the leader then stops, and the lease passes to the
 	// candidate. After an error it waits in line as before. Without it the candidate is ready at
-	// once. ctx ends when the candidate is not to take over any more, or leads for another reason;
-	// the campaign returns only after OnSuccession has returned.
+	// once. ctx ends when the candidate is not to take over any more, or leads for another reason.
+	// OnSuccession must return within a second then: the campaign waits no longer for it, logs a
+	// warning, and returns while OnSuccession goes on, beside the leader if there is a lease.
 	OnSuccession func(context.Context, Succession) error
 	// OnPromotion, if set, prepares a new leader where the election's policy asks for that
 	// (promotion): Run and Campaign call it after the grant. Once it returns nil, the leader says
 	// that it serves, so that the election may be written to, and Run calls its function. After
-	// an error the lease is released, and the error is returned. ctx ends when the lease does.
-	// Without it the leader serves at once.
+	// an error the lease is released, and the error is returned; after a panic it is left to
+	// expire. ctx ends when the lease does. Without it the leader serves at once.
 	OnPromotion func(context.Context, *Lease) error
 	// Clock counts deadlines. It must be monotonic, must not be set by anything, and must run while
 	// the machine is suspended. Nil for boottime.Now. A test in a synctest bubble uses the bubble's

@@ -164,6 +164,26 @@ func TestASuccessorThatIsNotReadyInTimeLetsTheLeaderRelease(t *testing.T) {
 }
 
 // The replies to the three calls of a hand-over are lost, each twice.
+func TestALeaseDoesNotWaitForAnOnSuccessionThatIgnoresItsContext(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		ignoring, gone := make(chan struct{}), make(chan struct{})
+		defer close(gone)
+		first := lead(t, server.Client(named("ann")))
+		logged, config := logging(server, named("bob"))
+		config.OnSuccession = func(context.Context, client.Succession) error { close(ignoring); <-gone; return nil }
+		next := waiting(t, newClient(t, config))
+		go first.HandOver(t.Context(), "bob")
+		<-ignoring
+		first.Resign(t.Context())
+		released := time.Now()
+		second := <-next
+		if d := time.Since(released); second.Token() != 2 || d > 2*time.Second || !strings.Contains(logged.String(), "OnSuccession goes on") {
+			t.Errorf("token %d after %v; the log says\n%s", second.Token(), d, logged)
+		}
+		second.Resign(t.Context())
+	})
+}
+
 func TestAHandOverWhoseRepliesAreLostIsDoneOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, server *clienttest.Server) {
 		var lost [3]atomic.Int32

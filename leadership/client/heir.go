@@ -27,6 +27,8 @@ const (
 	// claimAfter is how long after the leader's yield a waiting call may take to be granted, before
 	// the candidate asks anew.
 	claimAfter = 250 * time.Millisecond
+	// loadLimit is how long OnSuccession may take to return once its context has ended.
+	loadLimit = time.Second
 )
 
 // errYielded ends a call that waits in line, so that the candidate can ask for what is its own.
@@ -108,6 +110,22 @@ func (h *heir) hear(at leadership.Revision, leader leadership.CandidateID, token
 		h.work = cancel
 		named := Succession{Election: h.request.Election, CandidateID: h.request.CandidateID, LeaderID: leader, Token: token, Left: now.Left}
 		h.loading.Go(func() { h.prepare(ctx, named) })
+	}
+}
+
+// wait waits for what prepares, whose context has ended, but not for an OnSuccession that ignores
+// that: a lease that is granted already would have no leader. Call it when hear will not be
+// called any more.
+func (h *heir) wait() {
+	ended := make(chan struct{})
+	go func() {
+		h.loading.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-time.After(loadLimit):
+		h.log.Warn("OnSuccession goes on though its context has ended; not waiting for it")
 	}
 }
 

@@ -112,24 +112,38 @@ func TestAFunctionThatDoesNotReturnLetsTheLeaseRunOutAndIsReported(t *testing.T)
 }
 
 func TestAFunctionThatPanicsLeavesTheLeaseToRunOut(t *testing.T) {
-	bubble(t, func(t *testing.T, server *clienttest.Server) {
-		func() {
-			defer func() {
-				if got := recover(); got != "broken" {
-					t.Errorf("recovered %v", got)
+	broken := func(context.Context, *client.Lease) error { panic("broken") }
+	for name, c := range map[string]struct {
+		promote, lead func(context.Context, *client.Lease) error
+	}{
+		"Run's": {nil, broken}, "OnPromotion": {broken, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, server *clienttest.Server) {
+				if _, err := server.Client(client.Candidate{}).Do(t.Context(), leadership.Configure{Election: "reports", Config: leadership.Config{LeaseDuration: 30 * time.Second, Promotion: true}}); err != nil {
+					t.Fatal(err)
 				}
-			}()
-			_ = server.Client(named("ann")).Run(t.Context(), "reports", func(context.Context, *client.Lease) error { panic("broken") })
-		}()
-		time.Sleep(20 * time.Second)
-		if got := leader(t, server); got != "ann" {
-			t.Errorf("%q leads while the lease runs", got)
-		}
-		time.Sleep(11 * time.Second)
-		if got := leader(t, server); got != "" {
-			t.Errorf("%q leads after the lease has run out", got)
-		}
-	})
+				config := server.Config()
+				config.Candidate, config.OnPromotion = named("ann"), c.promote
+				func() {
+					defer func() {
+						if got := recover(); got != "broken" {
+							t.Errorf("recovered %v", got)
+						}
+					}()
+					_ = newClient(t, config).Run(t.Context(), "reports", c.lead)
+				}()
+				time.Sleep(20 * time.Second)
+				if got := leader(t, server); got != "ann" {
+					t.Errorf("%q leads while the lease runs", got)
+				}
+				time.Sleep(11 * time.Second)
+				if got := leader(t, server); got != "" {
+					t.Errorf("%q leads after the lease has run out", got)
+				}
+			})
+		})
+	}
 }
 
 func TestWhatRunReturnsSaysWhyTheLeadershipEnded(t *testing.T) {

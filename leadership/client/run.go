@@ -92,7 +92,7 @@ func (c *Client) Run(ctx context.Context, election leadership.Election, lead fun
 	return err
 }
 
-// errPanicked ends the lease of a function that did not return.
+// errPanicked ends the lease of a leader's function, or of an OnPromotion, that did not return.
 var errPanicked = errors.New("the leader's function panicked")
 
 // over returns the error of a Run whose lease was over before lead returned err.

@@ -69,6 +69,7 @@ func newRoll(c Config, h *hub.Hub, lines *line.Queue, log *slog.Logger) *roll {
 // do calls f with the registry and the time, and then wakes those who wait for what f has changed.
 func (r *roll) do(f func(reg *members.Registry, now time.Duration)) {
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	f(r.registry, r.now())
 	for e, news := range r.registry.Touched() {
 		if w, ok := r.waits[e]; ok {
@@ -79,7 +80,6 @@ func (r *roll) do(f func(reg *members.Registry, now time.Duration)) {
 			r.news[e] = struct{}{}
 		}
 	}
-	r.mu.Unlock()
 }
 
 func (r *roll) join(principal string, j leadership.JoinRequest) (err error) {

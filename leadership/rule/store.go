@@ -58,6 +58,7 @@ type Recent struct {
 const (
 	DefaultHistory = 30 * 24 * time.Hour
 	MinHistory     = time.Hour
+	MaxHistory     = 876_000 * time.Hour // 100 years: an instant so much later can be computed
 )
 
 // ErrNotRenewed is the answer to a renewal whose lease is no longer the one named, or not known to

@@ -17,7 +17,7 @@ func (t *table) start(machine Clock, l *log, b *batch) (storeClock, error) {
 	if machine.BootID != "" && t.boot == machine.BootID && !clock.now().Before(t.last) {
 		return clock, nil
 	}
-	now := time.Now().Round(0).UTC() // a date, for people
+	now := time.Now().Round(0).UTC() // how long the machine was off, as far as anything says
 	if t.last.After(now) {
 		now = t.last
 	}

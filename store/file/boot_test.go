@@ -3,10 +3,12 @@ package file_test
 import (
 	"bytes"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"regent/leadership"
@@ -301,6 +303,32 @@ func TestAfterAnotherBootAStandingThatWouldBecomeTooLargeStaysAsItWas(t *testing
 	after, err := m.store.Get(t.Context(), "jobs")
 	if err != nil || after.Record.Standing != before.Record.Standing || !after.Record.HeartbeatAt.After(before.Record.HeartbeatAt) {
 		t.Errorf("got %+v, %v", after.Record.Standing.Ends, err)
+	}
+}
+
+// All that has a date ends by a wall clock that is ahead.
+func TestABootLongAfterTheLastCommitIsToldOfInTheLog(t *testing.T) {
+	const day = 24 * time.Hour
+	for off, long := range map[time.Duration]bool{30 * day: false, 31 * day: true} {
+		synctest.Test(t, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "leases")
+			for _, open := range []struct {
+				boot string
+				told bool
+			}{{"boot-1", false}, {"boot-2", long}, {"boot-2", false}} {
+				var log bytes.Buffer
+				clock := file.Clock{BootID: open.boot, SinceBoot: func() time.Duration { return time.Hour }}
+				s, err := file.Open(path, file.Config{Clock: clock, Log: slog.New(slog.NewTextHandler(&log, nil))})
+				if err != nil {
+					t.Fatal(err)
+				}
+				s.Close()
+				if told := strings.Contains(log.String(), "last=2000-01-01T00:00:00.000Z now=2000-02-01T00:00:00.000Z"); told != open.told {
+					t.Errorf("off for %v, %s: the log says %q", off, open.boot, log.String())
+				}
+				time.Sleep(off)
+			}
+		})
 	}
 }
 

@@ -21,8 +21,14 @@
 // readings mean nothing, so every lease that ran at the last commit then counts as just renewed,
 // every lock delay as just begun, and every latest end of a lease stays as far away as it was. The
 // wait is one full lease: never too short. Where the operating system has no boot id, that happens
-// at each start. The wall clock is read once per boot, only to give instants a date, for people and
-// for Policy.RetireAfter, which counts the time between two boots by those dates.
+// at each start.
+//
+// The wall clock is read once per boot. It decides how far the store's time moves on between two
+// boots: not back, and ahead without a bound. No lease depends on that, but all that has a date
+// does: halts, pauses, bans and other orders, cooldowns, what is counted within an hour or a day,
+// Policy.RetireAfter, and the age of events. A wall clock that is years ahead at a boot ends these
+// for good, because the store's time does not go back at the next one either. Open logs a warning
+// if the time has moved on by more than 30 days.
 //
 // # Folder
 //

@@ -30,7 +30,8 @@ type Config struct {
 	History time.Duration
 	// Codec reads and writes policy and standing; the zero Codec is this program's.
 	Codec rule.Codec
-	// Log gets a warning for a new store and for each checkpoint that fails; nil for none.
+	// Log gets a warning for a new store, for a boot long after the last commit and for each
+	// checkpoint that fails; nil for none.
 	Log *slog.Logger
 
 	// Checkpoint is how many bytes a log has before a snapshot replaces it; 0 for 16 MiB.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"regent/leadership"
 	"regent/store/internal/history"
@@ -19,6 +20,10 @@ const (
 	maxJobs   = 1024    // calls
 	maxCommit = 4 << 20 // bytes, after which no other call joins it
 )
+
+// longBetweenBoots is the time between the last commit and the next boot from which on a warning
+// says so.
+const longBetweenBoots = 30 * 24 * time.Hour
 
 var errClosed = unavailable(errors.New("the store is closed"))
 
@@ -87,9 +92,15 @@ func openWriter(path string, span history.Span, c Config) (*writer, error) {
 	if machine.SinceBoot == nil {
 		machine = machineClock()
 	}
+	last := w.table.last
 	if w.moments.clock, err = w.table.start(machine, log, w.batch); err != nil {
 		log.disk.Close()
 		return nil, err
+	}
+	if now := w.table.last; !last.IsZero() && now.Sub(last) > longBetweenBoots {
+		told.Warn("by this machine's clock much time has passed since the store was last written, so halts, pauses, bans and all else with a date may have ended; "+
+			"if the clock is wrong, stop, set it, bring back a copy of the folder from before this start and raise its tokens; without a copy, set the clock and order all that anew",
+			"folder", path, "last", last, "now", now)
 	}
 	return w, nil
 }

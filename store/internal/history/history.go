@@ -15,12 +15,16 @@ import (
 type Span time.Duration
 
 // Of returns the span that a store is configured with; 0 stands for rule.DefaultHistory. Less
-// than rule.MinHistory is an error with the code InvalidArgument.
+// than rule.MinHistory or more than rule.MaxHistory is an error with the code InvalidArgument.
 func Of(configured time.Duration) (Span, error) {
 	span := cmp.Or(configured, rule.DefaultHistory)
 	if span < rule.MinHistory {
 		return 0, &leadership.Error{Code: leadership.InvalidArgument, Field: "history", Detail: fmt.Sprintf(
 			"history has to be kept for %s at least, and %s is less", rule.MinHistory, span)}
+	}
+	if span > rule.MaxHistory {
+		return 0, &leadership.Error{Code: leadership.InvalidArgument, Field: "history", Detail: fmt.Sprintf(
+			"history can be kept for %s at most, which is 100 years, and %s is more", rule.MaxHistory, span)}
 	}
 	return Span(span), nil
 }

@@ -2,6 +2,7 @@ package history
 
 import (
 	"errors"
+	"math"
 	"testing"
 	"time"
 
@@ -13,12 +14,15 @@ import (
 
 var day = time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
 
-func TestHistoryIsKeptForAnHourAtLeastAndAMonthUnlessToldOtherwise(t *testing.T) {
+func TestHistoryIsKeptForAnHourTo100YearsAndAMonthUnlessToldOtherwise(t *testing.T) {
 	t.Parallel()
 	for configured, want := range map[time.Duration]time.Duration{
 		0:                   rule.DefaultHistory,
 		rule.MinHistory:     rule.MinHistory,
 		90 * 24 * time.Hour: 90 * 24 * time.Hour,
+		rule.MaxHistory:     rule.MaxHistory,
+		rule.MaxHistory + 1: 0,
+		math.MaxInt64:       0,
 		rule.MinHistory - 1: 0,
 		1:                   0,
 		-time.Hour:          0,

@@ -58,9 +58,11 @@ func (h *Hub) Doubt(e leadership.Election) {
 
 // fresh answers from memory, if that is allowed and possible.
 func (h *Hub) fresh(r leadership.ReadRequest) (reading leadership.Reading, absent error, ok bool) {
-	h.mu.Lock()
-	l := h.view.Fresh(r.Election, r.Known)
-	h.mu.Unlock()
+	l := func() *view.Lease {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		return h.view.Fresh(r.Election, r.Known)
+	}()
 	if l == nil {
 		return reading, nil, false
 	}

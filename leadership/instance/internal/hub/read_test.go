@@ -534,3 +534,10 @@ func TestInvalidConfigIsNamed(t *testing.T) {
 		t.Errorf("the longest expiry: %v", err)
 	}
 }
+
+func TestAPanicOfAReadLeavesTheHubUnlocked(t *testing.T) {
+	t.Parallel()
+	if hub.LockedAfterAPanic() {
+		t.Error("it is locked")
+	}
+}

@@ -1,0 +1,20 @@
+package instance
+
+import (
+	"testing"
+	"time"
+
+	"regent/leadership/instance/internal/members"
+)
+
+func TestAPanicLeavesTheMembersUnlocked(t *testing.T) {
+	t.Parallel()
+	r := &roll{now: func() time.Duration { return 0 }}
+	func() {
+		defer func() { _ = recover() }()
+		r.do(func(*members.Registry, time.Duration) { panic("broken") })
+	}()
+	if !r.mu.TryLock() {
+		t.Error("they are locked")
+	}
+}

@@ -54,8 +54,8 @@ func (c Configure) Validate() error {
 // renewal, and no lease is granted until the deleted one would have ended by itself (and its lock
 // delay), not even after the election was brought back. A deleted election stays as it is.
 //
-// An election that has seats has a leader while one of them has. By force, its leaders go on until the
-// end that each was promised.
+// An election that has seats has a leader while one of them has. By force, its leaders go on until
+// the end that each was promised.
 //
 // Errors: NotFound, RevisionMismatch, LeaseHeld.
 type Delete struct {

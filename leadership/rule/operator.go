@@ -82,8 +82,8 @@ func remove(s Snapshot, c leadership.Delete) (Change, error) {
 	return Bury(s), nil
 }
 
-// RefuseLed returns why an election, or one with that seat, is not deleted unless by force: it has a
-// leader. nil if it has none.
+// RefuseLed returns why an election, or one with that seat, is not deleted unless by force: it has
+// a leader. nil if it has none.
 func RefuseLed(s Snapshot) error {
 	if !s.Live() {
 		return nil

@@ -456,8 +456,8 @@ type Publisher interface {
 	// Publish takes the events of one change, in order, after its commit. It must not block: the
 	// caller that made the change waits for it. Several goroutines may call it, and the changes of
 	// one election may come in the wrong order. A change whose outcome is unknown does not come: if
-	// it was made, the store's outbox has it, and a publisher that has a method Doubt is told of its
-	// election.
+	// it was made, the store's outbox has it, and a publisher that has a method Doubt is told of
+	// its election.
 	Publish(events ...leadership.Event)
 }
 

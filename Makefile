@@ -22,7 +22,9 @@ EACH    := for module in $(MODULES); do cd $(CURDIR)/$$module; echo "in $$module
 
 # Tests that need Python, Node.js or a browser, or run long beside those of packages: make test-all.
 OTHERS  := $(addprefix ./test/,browser clients examples python typescript)
-PKG     ?= $(filter-out $(OTHERS:.%=regent%),$(shell go list ./...))
+# The longest come first; those of ./test/faults wait for those of ./test.
+LONGEST := ./store/spanner ./test ./cmd/regent ./test/faults
+PKG     ?= $(LONGEST) $(filter-out $(patsubst .%,regent%,$(LONGEST) $(OTHERS)),$(shell go list ./...))
 # SHUFFLE=-shuffle=on runs tests in another order each time, and every package: results are not taken from the cache.
 SHUFFLE  ?=
 FUZZTIME ?= 30s

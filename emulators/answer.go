@@ -1,6 +1,7 @@
 package emulators
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -18,6 +19,7 @@ import (
 // awaitAnswer blocks until the emulator at host has answered its kind's question. It returns an
 // error if another server answers, or if ctx ends first.
 func awaitAnswer(ctx context.Context, kind Kind, host string) error {
+	var unknown time.Time // since when the server does not know the question
 	for {
 		err := ask(ctx, kind, host)
 		code := status.Code(err)
@@ -26,15 +28,21 @@ func awaitAnswer(ctx context.Context, kind Kind, host string) error {
 			return fmt.Errorf("no answer at %s: %w", host, context.Cause(ctx))
 		case err == nil:
 			return nil
+		case code == codes.Unimplemented && (unknown.IsZero() || time.Since(unknown) < settling):
+			unknown = cmp.Or(unknown, time.Now())
+			time.Sleep(settling / 20)
 		case code != codes.Unavailable && code != codes.DeadlineExceeded:
 			return fmt.Errorf("the server at %s is not a %s emulator: %w", host, kind.Title(), err)
 		}
 	}
 }
 
-// patience is how long an emulator that is only starting may take for an answer. Firestore's takes
-// some connections then and never answers there; it is asked again on another.
-const patience = 5 * time.Second
+// Firestore's emulator, while it starts, takes some connections and never answers there, and may
+// not know its own methods yet.
+const (
+	patience = 5 * time.Second // for an answer; then another connection is made
+	settling = 2 * time.Second // until one that does not know the question is another server
+)
 
 // ask sends the question. Every request of question has the wire format of a StringValue, and the
 // answer is ignored, so the APIs' messages are not needed. It waits for a connection at gRPC's own

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -58,13 +59,14 @@ func TestCallsThatTakeTooLongAreCutOff(t *testing.T) {
 func TestCallsThatHangInTheStoreAreAnsweredBeforeTheEnd(t *testing.T) {
 	t.Parallel()
 	listener, entered := listen(t), make(chan struct{})
+	enters := sync.OnceFunc(func() { close(entered) })
 	var log strings.Builder
 	logger := newLog(&log)
 	hanging := &storetest.Fake{Store: memory.New(memory.Config{}), Around: func(ctx context.Context, c storetest.Call, next func(context.Context) error) error {
 		if c.Method != "Update" {
 			return next(ctx)
 		}
-		close(entered)
+		enters()
 		<-ctx.Done()
 		return fmt.Errorf("hanging: %w: %w", leadership.OutcomeUnknown, ctx.Err())
 	}}

@@ -44,7 +44,7 @@ var kinds = []struct {
 	{"events", limit(2*time.Hour, leadership.EndsMaxTerm)},
 	{"a heartbeat and events", func(s rule.Snapshot) (rule.Change, error) {
 		ch, err := rule.Acquire(s, rule.AcquireCommand{
-			CandidateID: "ann", KeyHash: hashOf("ann"), LeaseDuration: 3 * time.Hour, Metadata: `{"a":1,"b":[1.50,"<é>",{"x":null}]}`,
+			CandidateID: "ann", KeyHash: hashOf("ann"), LeaseDuration: 3 * time.Hour, Metadata: `{"a":1,"b":[1.5,"<é>",{"x":null}]}`,
 		})
 		r := &ch.Record
 		r.Policy.LockDelay, r.Standing.Unknown = time.Minute, ""

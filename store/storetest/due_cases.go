@@ -26,8 +26,8 @@ var dueCases = []contractCase{
 		h.update(h.a, "deleted", apply(leadership.Delete{}))
 		h.update(h.a, "configured", put(time.Second))
 		h.backing.Advance(h, 90*time.Second)
-		if a := h.a.Renew(h.Context(), []rule.Renewal{renewalOf("held-1", "bob", 1)})[0]; a.Err != nil {
-			h.Fatal(a.Err)
+		if _, err := service.New(h.a).Renew(h.Context(), leaseOf("held-1", "bob", 1)); err != nil {
+			h.Fatal(err)
 		}
 		for _, limit := range []int{1, 2, 3, 7, 100} {
 			if got := h.held(limit); !slices.Equal(got, want) {

@@ -27,10 +27,7 @@ var (
 var programs = sync.OnceValues(func() (*faults.Setup, error) { return faults.NewSetup(faults.SetupConfig{}) })
 
 // A run has many processes: a few runs side by side are what two processors carry.
-func TestMain(m *testing.M) {
-	flag.Parse()
-	machine.MainTogether(m, machine.Size(4, 0))
-}
+func TestMain(m *testing.M) { machine.MainTogether(m, 4) }
 
 func setupOf(t *testing.T, c faults.SetupConfig) *faults.Setup {
 	t.Helper()

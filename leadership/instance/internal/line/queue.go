@@ -102,7 +102,7 @@ func (q *Queue) once(ctx context.Context, r leadership.AcquireRequest) (leadersh
 	r.Key = new(q.common.Key())
 	grant, err := q.ask(ctx, r)
 	if errors.Is(err, leadership.OutcomeUnknown) { // its caller cannot ask again with the key
-		again, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBackTimeout)
+		again, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBackTimeout/4) // a server that ends waits for it
 		defer cancel()
 		if found, failed := q.ask(again, r); failed == nil {
 			grant, err = found, nil

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"regent/httpapi/access/authn"
-	"regent/store"
+	"regent/leadership/rule"
 )
 
 // A client sends the time of its own clock with each write, and thinks that a lease is over when
@@ -68,7 +68,8 @@ func TestTransitionsEndBeforeTheLargestInt32AndTheTokenGoesOn(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.want(201, "POST", leases, claim("ann"))
-	if _, err := store.Raise(t.Context(), f.journal, store.Raising{Above: 1 << 40}); err != nil {
+	raise := func(s rule.Snapshot) (rule.Change, error) { return rule.Raise(s, rule.RaiseCommand{Above: 1 << 40}) }
+	if _, err := f.journal.Update(t.Context(), "k8s.default.jobs", rule.Expect{}, raise); err != nil {
 		t.Fatal(err)
 	}
 	f.pass(time.Hour)

@@ -50,7 +50,7 @@ func TestACommandRunsOnce(t *testing.T) {
 func TestAKilledCommandLeavesItsEffectInDoubt(t *testing.T) {
 	t.Parallel()
 	p := startProcess(t, "--store", "memory:")
-	first := startCommand(t, p.env, "once", "nightly", "day-1", "--candidate", "ann", "--lease", "1s", "--", "sh", "-c", "echo begun; exec sleep 60")
+	first := startCommand(t, p.env, "once", "nightly", "day-1", "--candidate", "ann", "--lease", "3s", "--", "sh", "-c", "echo begun; exec sleep 60")
 	first.says(t, "begun")
 	if r := regent(t, p.env, "effects nightly").want(t, exitDone); !strings.Contains(r.out, "day-1") || !strings.Contains(r.out, "begun") {
 		t.Errorf("the effects are\n%s", r.out)

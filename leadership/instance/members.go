@@ -5,10 +5,10 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 
 	"regent/leadership"
 	"regent/leadership/instance/internal/hub"
+	"regent/leadership/service"
 )
 
 // Join makes the caller a member until its ttl has passed, and reads the election, from the cache
@@ -43,11 +43,7 @@ func (i *Instance) Members(ctx context.Context, e leadership.Election) (leadersh
 		return m, err
 	}
 	seats, errs := make([]leadership.Members, m.Seats), make([]error, m.Seats)
-	var all sync.WaitGroup
-	for n := range seats {
-		all.Go(func() { seats[n], errs[n] = i.membersOf(ctx, e.Seat(n+1)) })
-	}
-	all.Wait()
+	service.Each(len(seats), len(seats), func(n int) { seats[n], errs[n] = i.membersOf(ctx, e.Seat(n+1)) })
 	follow := m.Participation * float64(len(m.Members))
 	for n, seat := range seats {
 		switch {

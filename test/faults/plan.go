@@ -281,7 +281,7 @@ func (p Plan) faultsEnd() (until time.Duration) {
 }
 
 // contends is for how long the agents contend.
-func (p Plan) contends() time.Duration { return max(warmUp+p.faultsEnd()+calm+p.Lease, round) }
+func (p Plan) contends() time.Duration { return p.Lease + max(warmUp+p.faultsEnd()+calm, round) }
 
 // String is the plan in a few lines.
 func (p Plan) String() string {

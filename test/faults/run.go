@@ -39,7 +39,7 @@ var ErrInvalid = errors.New("the run proves nothing")
 const (
 	warmUp = 3 * time.Second
 	calm   = 1500 * time.Millisecond // and a lease
-	round  = 11 * time.Second        // of an usher, with which the calm is no shorter
+	round  = 9 * time.Second         // of an usher, and a lease: the calm is no shorter
 )
 
 // Run carries out the plan of the seed, in 10 to 30 s, and checks the recording. All processes have

@@ -295,7 +295,7 @@ func (p *agent) usher(ctx context.Context) {
 		case 2:
 			give.Kind, give.For = leadership.OrderHalt, 8*time.Second
 			p.gives(ctx, record.Pool+"*", give)
-			sleep(ctx, 6*time.Second)
+			sleep(ctx, 7500*time.Millisecond)
 			give.Kind, give.For = leadership.OrderUnhalt, 0
 			p.gives(ctx, record.Pool+"*", give)
 		case 5:

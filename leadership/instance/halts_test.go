@@ -3,6 +3,8 @@ package instance_test
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -215,6 +217,81 @@ func TestNoLeaseIsGrantedAtAnInstanceOnceAHaltWasAnsweredThere(t *testing.T) {
 		close(asked)
 		if err := <-answer; err == nil {
 			t.Error("the lease is granted after the halt was answered")
+		}
+	})
+}
+
+// Four candidates come and go at two instances, calls of the store last up to three seconds,
+// messages are lost for a while, and an operator halts and lifts again.
+func TestNoLineGrantsAgainstAHalt(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		var mu sync.Mutex // guards all below
+		draw := rand.New(rand.NewPCG(11, 13))
+		atMost := func(d time.Duration) time.Duration {
+			mu.Lock()
+			defer mu.Unlock()
+			if draw.IntN(8) == 0 {
+				return time.Duration(draw.Int64N(int64(7 * d)))
+			}
+			return time.Duration(draw.Int64N(int64(d)))
+		}
+		takesTime := func(ctx context.Context, _ storetest.Call, next func(context.Context) error) error {
+			time.Sleep(atMost(200 * time.Millisecond)) // not so long that no lease could be given back
+			defer func() { time.Sleep(atMost(200 * time.Millisecond)) }()
+			return next(ctx)
+		}
+		on := []*instance.Instance{
+			c.start("x", &storetest.Fake{Store: c.store, Around: takesTime}),
+			c.start("y", &storetest.Fake{Store: c.store, Around: takesTime}),
+		}
+		var halted *instance.Instance // where a halt was given that is not being lifted; nil for none
+		var since time.Time           // when that was answered
+		var granted, refused int
+		check := func(at *instance.Instance, g leadership.Grant, err error) {
+			mu.Lock()
+			defer mu.Unlock()
+			refusal, _ := errors.AsType[*leadership.Error](err)
+			switch {
+			case refusal != nil && refusal.Reason == leadership.ReasonHalted:
+				refused++
+			case err == nil:
+				granted++
+				if late := g.AcquiredAt.Sub(since); halted == at && late > 0 || halted != nil && late > 5*time.Second {
+					t.Errorf("a lease is granted %v after a halt was answered", late)
+				}
+			}
+		}
+		var candidates sync.WaitGroup
+		end := time.Now().Add(time.Hour)
+		for n := range 4 {
+			candidates.Go(func() {
+				for i := n; time.Now().Before(end); i++ {
+					at := on[i%2]
+					g, err := at.Acquire(t.Context(), leadership.AcquireRequest{Election: "jobs", CandidateID: leadership.CandidateID(rune('a' + n)), Wait: atMost(20 * time.Second)})
+					check(at, g, err)
+					time.Sleep(atMost(2 * time.Second))
+					if err == nil {
+						at.Do(t.Context(), leadership.Release{LeaseRequest: leadership.LeaseRequest{Election: "jobs", CandidateID: g.LeaderID, Key: g.Key, Token: g.Token}}) //nolint:errcheck // it ends by itself
+					}
+				}
+			})
+		}
+		for i := 0; time.Now().Before(end); i++ {
+			time.Sleep(atMost(10 * time.Second))
+			c.bus.setCut(i%5 > 2)
+			c.halts(on[i%2], leadership.OrderHalt)
+			mu.Lock()
+			halted, since = on[i%2], time.Now()
+			mu.Unlock()
+			time.Sleep(atMost(15 * time.Second))
+			mu.Lock()
+			halted = nil
+			mu.Unlock()
+			c.halts(on[0], leadership.OrderUnhalt)
+		}
+		candidates.Wait()
+		if granted < 100 || refused < 100 {
+			t.Errorf("%d leases were granted and %d candidates refused in an hour, which proves nothing", granted, refused)
 		}
 	})
 }

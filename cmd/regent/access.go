@@ -302,10 +302,10 @@ func (a *access) refused(r *http.Request, err error) {
 	errors.As(err, &code)
 	if code == wire.Unauthenticated {
 		a.Refused(r.Context(), telemetry.Unauthenticated)
-		if !a.strangers.Allow() {
-			return
-		}
+	}
+	if !a.strangers.Allow() {
+		return
 	}
 	a.log.LogAttrs(r.Context(), slog.LevelInfo, "audit",
-		slog.String("call", r.Method), slog.String("outcome", string(code)), slog.String("requestId", leadership.RequestID(r.Context())), slog.Any("reason", err))
+		slog.String("call", r.Method[:min(len(r.Method), 16)]), slog.String("outcome", string(code)), slog.String("requestId", leadership.RequestID(r.Context())), slog.Any("reason", err))
 }

@@ -30,6 +30,7 @@ func openDoors(s serviceSettings, who *access, rights dashboard.Rights, config h
 			Service:     config.Service,
 			Secret:      func(ctx context.Context) ([]byte, error) { return service.SharedSecret(ctx, journal) },
 			Admit:       config.Admit,
+			Reply:       config.Reply,
 			StreamLimit: config.StreamLimit,
 		})
 		for _, path := range kubernetes.Paths() {

@@ -26,6 +26,9 @@ type Config struct {
 	Secret func(context.Context) ([]byte, error)
 	// Admit, if it is not nil, is asked before a body is read.
 	Admit wire.Admit
+	// Reply, if it is not nil, is asked before a list of so many bytes is sent. done is called once
+	// it was read.
+	Reply func(ctx context.Context, bytes int64) (done func(), err error)
 	// Timeout bounds the calls of the service that one request makes: 10 s if it is zero. A list of
 	// all Leases may take six times as long.
 	Timeout time.Duration

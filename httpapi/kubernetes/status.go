@@ -137,8 +137,9 @@ func (r *refusal) write(w http.ResponseWriter) {
 	reply(w, r.code, r.document())
 }
 
-func reply(w http.ResponseWriter, code int, v any) {
-	body := text(v)
+func reply(w http.ResponseWriter, code int, v any) { send(w, code, text(v)) }
+
+func send(w http.ResponseWriter, code int, body []byte) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(code)

@@ -51,14 +51,26 @@ func (d *Door) survey(w http.ResponseWriter, r *http.Request, k key) error {
 	}
 	seen := latest(from.seen(), rows)
 	if version, as := asTable(r); as {
-		reply(w, http.StatusOK, newTable(version, seen, r, rows))
-		return nil
+		return d.large(w, r, newTable(version, seen, r, rows))
 	}
 	items := make([]lease, len(rows))
 	for i := range rows {
 		items[i] = rows[i].lease
 	}
-	reply(w, http.StatusOK, object{"kind": "LeaseList", "apiVersion": apiVersion, "metadata": listMeta{ResourceVersion: seen}, "items": items})
+	return d.large(w, r, object{"kind": "LeaseList", "apiVersion": apiVersion, "metadata": listMeta{ResourceVersion: seen}, "items": items})
+}
+
+// large answers with a list, if there is room for as much that is not read yet.
+func (d *Door) large(w http.ResponseWriter, r *http.Request, list any) error {
+	body := text(list)
+	if d.config.Reply != nil {
+		done, err := d.config.Reply(r.Context(), int64(len(body)))
+		if err != nil {
+			return err
+		}
+		defer done()
+	}
+	send(w, http.StatusOK, body)
 	return nil
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/instance"
+	"regent/leadership/wire"
 )
 
 type watching struct {
@@ -155,7 +156,7 @@ func (t *watching) pass(ctx context.Context, changes []change) error {
 		if !ok || !t.has(k) || c.revision <= t.sent[c.election] {
 			continue
 		}
-		reading, err := t.door.config.Service.Read(ctx, leadership.ReadRequest{Election: c.election, Known: c.revision})
+		reading, err := t.read(ctx, c)
 		gone := errors.Is(err, leadership.NotFound)
 		if err != nil && !gone {
 			return err
@@ -189,6 +190,23 @@ func (t *watching) pass(ctx context.Context, changes []change) error {
 		}
 	}
 	return nil
+}
+
+// read reads a Lease that has changed. A caller that has read too much lately waits until it may
+// read again: a watch that ended would begin with more reads.
+func (t *watching) read(ctx context.Context, c change) (leadership.Reading, error) {
+	for {
+		reading, err := t.door.config.Service.Read(ctx, leadership.ReadRequest{Election: c.election, Known: c.revision})
+		refused, ok := errors.AsType[*leadership.Error](err)
+		if !ok || refused.Code != wire.RateLimited {
+			return reading, err
+		}
+		select {
+		case <-time.After(refused.RetryAfter):
+		case <-ctx.Done():
+			return leadership.Reading{}, ctx.Err()
+		}
+	}
 }
 
 // send tells of a Lease, in its version.

@@ -61,7 +61,8 @@
 // one instance; see limit.Limits.
 //
 // A Gate asks the access file about every call, and about a waiting candidate once more before each
-// attempt to grant it the lease. It leaves a Record of each call that it refuses (one for all parts
+// attempt to grant it the lease. A stream that is open ends by its limit, though its reader has
+// lost the right meanwhile. A Gate leaves a Record of each call that it refuses (one for all parts
 // of a batch), of each acquire that was answered with a lease, of each delegation, and of each call
 // that needs a verifier, an operator or an admin, with the reason that its caller gave.
 //

@@ -136,9 +136,14 @@ func (g *Gate) Covered(ctx context.Context, op instance.Op) []leadership.Electio
 // record completes a Record of the call, and hands it over.
 func (g *Gate) record(ctx context.Context, who authn.Principal, op instance.Op, r Record) {
 	r.Stranger = r.Code == wire.PermissionDenied && !g.access().names(who)
-	r.Principal, r.Verb, r.Election, r.Candidate, r.RequestID = who.String(), op.Verb, op.Election, op.Candidate, leadership.RequestID(ctx)
-	r.Reason = strings.ToValidUTF8(op.Reason[:min(len(op.Reason), leadership.MaxReasonBytes)], "")
+	r.Principal, r.Verb, r.RequestID = who.String(), op.Verb, leadership.RequestID(ctx)
+	r.Election, r.Candidate, r.Reason = short(op.Election), short(op.Candidate), short(op.Reason)
 	g.audit(ctx, r)
+}
+
+// short is a text of the caller that was not checked, or its beginning.
+func short[S ~string](s S) S {
+	return S(strings.ToValidUTF8(string(s[:min(len(s), leadership.MaxReasonBytes)]), ""))
 }
 
 // denied returns the same error whether the election exists or not.

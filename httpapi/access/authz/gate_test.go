@@ -145,6 +145,7 @@ func TestRefusedAndPrivilegedCallsLeaveARecord(t *testing.T) {
 		{"verifier", "POST", "/v1/elections/own:judge", `{"fencingToken":1,"verdict":"bad","evidence":"page 7"}`},
 		{"scheduler", "POST", "/v1/maintenance:tick", ""},
 		{"observer", "GET", "/v1/events?prefix=foreign", ""},
+		{"candidate", "POST", "/v1/elections:batchRenew", `{"renewals":[{"election":"` + strings.Repeat("x", 1000) + `","candidateId":"a","key":"` + leadership.NewKey().Text() + `","fencingToken":1}]}`},
 	} {
 		r := httptest.NewRequest(c.method, c.path, strings.NewReader(c.body))
 		if c.body != "" {
@@ -177,6 +178,7 @@ func TestRefusedAndPrivilegedCallsLeaveARecord(t *testing.T) {
 		{Principal: "verifier@test", Verb: wire.VerbJudge, Election: "own", Reason: "page 7", Code: leadership.TokenStale, RequestID: "id-verifier"},
 		{Principal: "scheduler@test", Verb: wire.VerbTick, RequestID: "id-scheduler"},
 		{Principal: "observer@test", Verb: wire.VerbWatchAll, Code: wire.PermissionDenied, RequestID: "id-observer"},
+		{Principal: "candidate@test", Verb: wire.VerbBatchRenew, Election: leadership.Election(strings.Repeat("x", leadership.MaxReasonBytes)), Code: wire.PermissionDenied, RequestID: "id-candidate", Parts: 1},
 	}
 	if diff := gocmp.Diff(want, *h.records); diff != "" {
 		t.Errorf("the records (-want +got):\n%s", diff)

@@ -12,12 +12,20 @@ import (
 	"regent/leadership/wire"
 )
 
+// account is what a principal has, by the limits that it had when it called.
 type account struct {
-	limits    Limits
+	limits Limits
+	*usage
+}
+
+// usage is what a principal uses, whatever its limits.
+type usage struct {
 	renewals  *rate.Limiter
 	campaigns *rate.Limiter
 	reads     *rate.Limiter
 	bytes     *rate.Limiter
+	renewing  *places
+	asking    *places // of all other calls of the store
 
 	mu        sync.Mutex
 	waiters   int                               // guarded by mu
@@ -27,19 +35,33 @@ type account struct {
 	full      time.Time                         // when the first of them can be forgotten; guarded by mu
 }
 
-func newAccount(l Limits) *account {
-	return &account{
-		limits:    l,
-		renewals:  bucket(l.Renewals),
-		campaigns: bucket(l.Campaigns),
-		reads:     bucket(l.Reads),
-		bytes:     rate.NewLimiter(rate.Limit(l.Bytes), 8*l.Bytes), // a new leader may write a large state at once
+// newAccount returns an account that begins with two seconds' worth of calls, so that a short burst
+// is not refused, and eight of bytes: a new leader may write a large state at once.
+func newAccount(l Limits, renewing, asking chan struct{}) *account {
+	return &account{l, &usage{
+		renewals:  bucket(l.Renewals, 2),
+		campaigns: bucket(l.Campaigns, 2),
+		reads:     bucket(l.Reads, 2),
+		bytes:     bucket(l.Bytes, 8),
+		renewing:  newPlaces(renewing),
+		asking:    newPlaces(asking),
 		elections: map[leadership.Election]time.Time{},
-	}
+	}}
 }
 
-// bucket holds two seconds' worth, so that a short burst is not refused.
-func bucket(perSecond int) *rate.Limiter { return rate.NewLimiter(rate.Limit(perSecond), 2*perSecond) }
+func bucket(perSecond, seconds int) *rate.Limiter {
+	return rate.NewLimiter(rate.Limit(perSecond), seconds*perSecond)
+}
+
+// with returns the account with other limits. What the principal uses and owes stays.
+func (a *account) with(l Limits) *account {
+	full := newAccount(l, nil, nil)
+	for _, of := range [][2]*rate.Limiter{{a.renewals, full.renewals}, {a.campaigns, full.campaigns}, {a.reads, full.reads}, {a.bytes, full.bytes}} {
+		of[0].SetLimit(of[1].Limit())
+		of[0].SetBurst(of[1].Burst())
+	}
+	return &account{l, a.usage}
+}
 
 // rate returns the limit of a cost, and its bucket.
 func (a *account) rate(c wire.Cost) (perSecond int, bucket *rate.Limiter) {
@@ -146,33 +168,38 @@ const maxAccounts = 1000
 
 // accounts are those of the principals that have called lately.
 type accounts struct {
-	limits func(authn.Principal) Limits
+	limits           func(authn.Principal) Limits
+	renewing, asking chan struct{} // the places of all
 
 	mu     sync.Mutex
 	recent *simplelru.LRU[string, *account] // guarded by mu
 }
 
-func newAccounts(limits func(authn.Principal) Limits) *accounts {
+func newAccounts(limits func(authn.Principal) Limits, renewing, asking chan struct{}) *accounts {
 	recent, err := simplelru.NewLRU[string, *account](maxAccounts, nil)
 	if err != nil {
 		panic(err) // the size is positive
 	}
-	return &accounts{limits: limits, recent: recent}
+	return &accounts{limits: limits, renewing: renewing, asking: asking, recent: recent}
 }
 
-// of returns the principal's account. A change of its limits opens a new one.
+// of returns the principal's account.
 func (s *accounts) of(who authn.Principal) *account {
 	limits, principal := s.limits(who).orDefault(), who.String()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a, known := s.recent.Get(principal)
-	if known && a.limits == limits {
+	switch {
+	case known && a.limits == limits:
 		return a
+	case known:
+		a = a.with(limits)
+	default:
+		if s.recent.Len() >= maxAccounts {
+			s.forget()
+		}
+		a = newAccount(limits, s.renewing, s.asking)
 	}
-	if !known && s.recent.Len() >= maxAccounts {
-		s.forget()
-	}
-	a = newAccount(limits)
 	s.recent.Add(principal, a)
 	return a
 }

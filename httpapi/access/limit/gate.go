@@ -19,8 +19,6 @@ import (
 // Gate is an instance.Gate that lets in as many calls of each principal as its limits allow.
 type Gate struct {
 	accounts *accounts
-	renewing *places
-	asking   *places // all other calls of the store
 	refused  func(ctx context.Context, quota bool)
 }
 
@@ -29,7 +27,8 @@ type Config struct {
 	// Limits returns the limits of a principal. It may be called from many goroutines.
 	Limits func(authn.Principal) Limits
 	// Renewing and Asking are how many renewals, and how many other calls, may be under way at the
-	// same time, waiting candidates and streams not counted: 256 each if they are zero.
+	// same time, half of them of one principal, waiting candidates and streams not counted: 256 each
+	// if they are zero.
 	Renewing, Asking int
 	// Refused, if it is not nil, is told of each call that is refused. quota says that the
 	// principal has used up what it may have at all, and not what it may have per second.
@@ -47,12 +46,8 @@ const (
 
 // New returns a Gate with no account yet.
 func New(c Config) *Gate {
-	return &Gate{
-		accounts: newAccounts(c.Limits),
-		renewing: newPlaces(cmp.Or(c.Renewing, defaultPlaces)),
-		asking:   newPlaces(cmp.Or(c.Asking, defaultPlaces)),
-		refused:  c.Refused,
-	}
+	renewing, asking := make(chan struct{}, cmp.Or(c.Renewing, defaultPlaces)), make(chan struct{}, cmp.Or(c.Asking, defaultPlaces))
+	return &Gate{newAccounts(c.Limits, renewing, asking), c.Refused}
 }
 
 // Enter implements instance.Gate. A batch counts as a whole, for as many calls as it has parts.
@@ -154,14 +149,14 @@ func (g *Gate) place(ctx context.Context, a *account, op instance.Op) (done func
 		}
 		return nil, g.refuse(ctx, true, time.Second, "you have %d streams and long polls open, and may open no more", a.limits.Watchers)
 	case op.Cost == wire.CostRenewal:
-		return g.renewing.take(ctx, g)
+		return a.renewing.take(ctx, g)
 	case op.Many:
 		if done, ok := a.enter(&a.surveys, surveys); ok {
 			return done, nil
 		}
 		return nil, g.refuse(ctx, false, time.Second, "%d of your calls of lists, trees or members are under way, and no more may be; wait for an answer", surveys)
 	}
-	return g.asking.take(ctx, g)
+	return a.asking.take(ctx, g)
 }
 
 // Answered implements instance.Meter: the caller owes a call for every 20 records of the answer,

@@ -316,7 +316,36 @@ func TestAFloodOfOtherCallsLeavesRoomForRenewals(t *testing.T) {
 	})
 }
 
-func TestChangedLimitsStartANewAccount(t *testing.T) {
+// Nor does one principal have all places of either kind.
+func TestOnePrincipalGetsHalfOfThePlaces(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		under := &slow{held: make(chan struct{})}
+		s := instance.Guard(under, limit.New(limit.Config{Limits: always(limit.Limits{}), Asking: 4}))
+		var asking sync.WaitGroup
+		for range 10 {
+			asking.Go(func() {
+				if _, err := s.Get(by(t.Context(), "ann"), "reports"); err != nil && !errors.Is(err, wire.RateLimited) {
+					t.Error(err)
+				}
+			})
+		}
+		time.Sleep(2 * time.Second)
+		answered := make(chan error)
+		go func() {
+			_, err := s.Get(by(t.Context(), "bob"), "reports")
+			answered <- err
+		}()
+		time.Sleep(2 * time.Second)
+		close(under.held)
+		if err := <-answered; err != nil {
+			t.Errorf("another principal: %v", err)
+		}
+		asking.Wait()
+	})
+}
+
+func TestChangedLimitsHoldAndForgiveNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		limits := limit.Limits{Campaigns: 1}
@@ -327,10 +356,17 @@ func TestChangedLimitsStartANewAccount(t *testing.T) {
 		}
 		_, err := acquire(s, ann, "reports", "ann", 0)
 		wantLimited(t, "the third", err)
-		limits.Campaigns = 100
-		if _, err := acquire(s, ann, "reports", "ann", 0); errors.Is(err, wire.RateLimited) {
-			t.Errorf("the limit was raised: %v", err)
+		limits.Campaigns, limits.Elections = 100, 1
+		_, err = acquire(s, ann, "reports", "ann", 0)
+		wantLimited(t, "one more than the limit was", err)
+		time.Sleep(time.Second)
+		for i := range 100 {
+			if _, err := acquire(s, ann, "reports", "ann", 0); errors.Is(err, wire.RateLimited) {
+				t.Errorf("%d, after the limit was raised: %v", i, err)
+			}
 		}
+		_, err = acquire(s, ann, "more", "ann", 0)
+		wantLimited(t, "an election more than are allowed by now", err)
 	})
 }
 

@@ -2,7 +2,6 @@ package limit
 
 import (
 	"context"
-	"math"
 	"time"
 
 	"regent/leadership/instance"
@@ -22,15 +21,14 @@ type Long struct {
 }
 
 // NewLong returns the Gate of an instance that handles concurrency requests at a time, at least 2.
-// With concurrency 0 it is bounded by its connections instead. refused, which may be nil, is called
-// for each refused call, as Config.Refused is.
+// With concurrency 0 it may have as many long calls as connections, of which one of HTTP/2 has
+// many. refused, which may be nil, is called for each refused call, as Config.Refused is.
 func NewLong(concurrency, connections int, refused func(ctx context.Context, quota bool)) *Long {
-	most, of := int64(math.MaxInt64), int64(connections)
+	most := int64(connections)
 	if concurrency > 0 {
 		most = int64(concurrency) * longPart / 100
-		of = most
 	}
-	return &Long{newShares(most, max(of/2, 1)), refused}
+	return &Long{newShares(most, max(most/2, 1)), refused}
 }
 
 func (g *Long) Enter(ctx context.Context, op instance.Op) (done func(error), err error) {

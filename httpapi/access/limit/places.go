@@ -8,33 +8,49 @@ import (
 	"regent/leadership"
 )
 
-// places bound how many calls are under way at the same time.
+// places bound how many calls of a principal are under way at the same time, and how many of all
+// principals.
 type places struct {
-	taken chan struct{}
-	leave func(error)
+	own, all chan struct{}
+	leave    func(error)
 }
 
-func newPlaces(n int) *places {
-	taken := make(chan struct{}, n)
-	return &places{taken, func(error) { <-taken }}
+// newPlaces returns the places of a principal, which may have half of all.
+func newPlaces(all chan struct{}) *places {
+	own := make(chan struct{}, max(cap(all)/2, 1))
+	return &places{own, all, func(error) {
+		<-all
+		<-own
+	}}
 }
 
-// patience is how long a call waits for a place before it is refused.
+// patience is how long a call waits for a place, of its principal or of all, before it is refused.
 const patience = time.Second
 
-// take blocks until there is a place, for patience at most. leave gives it back.
+// take blocks until there is a place. leave gives it back.
 func (p *places) take(ctx context.Context, g *Gate) (leave func(error), err error) {
+	if err := g.sit(ctx, p.own, "you have as many calls under way at this instance as one caller may; wait for their answers"); err != nil {
+		return nil, err
+	}
+	if err := g.sit(ctx, p.all, "this instance has as many calls under way as it can bear; come again"); err != nil {
+		<-p.own
+		return nil, err
+	}
+	return p.leave, nil
+}
+
+func (g *Gate) sit(ctx context.Context, places chan<- struct{}, full string) error {
 	select {
-	case p.taken <- struct{}{}:
-		return p.leave, nil
+	case places <- struct{}{}:
+		return nil
 	default:
 	}
 	select {
-	case p.taken <- struct{}{}:
-		return p.leave, nil
+	case places <- struct{}{}:
+		return nil
 	case <-time.After(patience):
-		return nil, g.refuse(ctx, false, patience, "this instance has as many calls under way as it can bear; come again")
+		return g.refuse(ctx, false, patience, "%s", full)
 	case <-ctx.Done():
-		return nil, fmt.Errorf("limit: %w: %w", leadership.StoreUnavailable, ctx.Err())
+		return fmt.Errorf("limit: %w: %w", leadership.StoreUnavailable, ctx.Err())
 	}
 }

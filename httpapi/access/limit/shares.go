@@ -49,11 +49,12 @@ func (s *shares) add(principal authn.Principal, n int64) {
 }
 
 // Bodies bounds how many bytes the bodies of requests take that are under way at an instance: a
-// quarter of its memory, and an eighth of that for each principal.
+// quarter of its memory, and an eighth of that for each principal. Small ones, as of single
+// renewals, have a quarter of either beside them, so that large ones keep no renewal out.
 type Bodies struct {
-	bytes   *shares
-	refused func(ctx context.Context, quota bool)
-	tooMany string
+	small, large *shares
+	refused      func(ctx context.Context, quota bool)
+	tooMany      string
 }
 
 // NewBodies returns the bound of an instance with so much memory, in bytes. refused is called as
@@ -71,16 +72,20 @@ func NewReplies(memory int64, refused func(ctx context.Context, quota bool)) *Bo
 }
 
 func newBodies(most int64, refused func(ctx context.Context, quota bool), tooMany string) *Bodies {
-	const parts = 8
+	const parts, less = 8, 4
 	share := max(most/parts, 2*wire.MaxBatchBody) // the largest body of a request fits into it
-	return &Bodies{newShares(share*parts, share), refused, tooMany}
+	return &Bodies{newShares(share*parts/less, share/less), newShares(share*parts, share), refused, tooMany}
 }
 
 // Enter counts the bytes of a body until done is called, or refuses it. One that is larger than a
 // share counts as a share.
 func (b *Bodies) Enter(ctx context.Context, bytes int64) (done func(), err error) {
-	if done, own, all := b.bytes.take(ctx, min(bytes, b.bytes.share)); !own && !all {
+	of := b.large
+	if bytes <= wire.MaxBody {
+		of = b.small
+	}
+	if done, own, all := of.take(ctx, min(bytes, of.share)); !own && !all {
 		return done, nil
 	}
-	return nil, refuse(ctx, b.refused, false, time.Second, b.tooMany, b.bytes.share, b.bytes.most)
+	return nil, refuse(ctx, b.refused, false, time.Second, b.tooMany, of.share, of.most)
 }

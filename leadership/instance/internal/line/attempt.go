@@ -151,6 +151,10 @@ func (l *Line) finish(a *Attempt, o Outcome, now time.Duration) {
 	case errors.Is(o.Err, leadership.StoreUnavailable), errors.Is(o.Err, leadership.OutcomeUnknown):
 		l.failed(a, o.Err, now)
 	default:
+		if _, refused := errors.AsType[*leadership.Error](o.Err); refused { // the candidate, and nobody behind it
+			l.unasked(p, o.Err, now)
+			return
+		}
 		l.settle(p, refuse)
 		l.retryLater(now)
 	}

@@ -199,14 +199,24 @@ func TestAWaitThatIsOverWhileTheStoreIsDownSaysSo(t *testing.T) {
 	})
 }
 
+// A candidate whose rights have gone, or whose lease the policy allows no more, holds up none behind
+// it.
 func TestAnErrorOfTheCandidatesOwnIsItsAlone(t *testing.T) {
 	alone(t, func(t *testing.T, i *instance) {
 		leader := i.leads("ann")
-		bob, cy := i.waits(request("bob")), i.waits(request("cy"))
-		i.hooks(fails(&leadership.Error{Code: leadership.InvalidArgument}))
+		errOwn := &leadership.Error{Code: leadership.InvalidArgument}
+		var refused []*waiter
+		var errs []error
+		for n := range 20 {
+			refused, errs = append(refused, i.waits(request(leadership.CandidateID(fmt.Sprint("bob-", n))))), append(errs, errOwn)
+		}
+		cy := i.waits(request("cy"))
+		i.hooks(fails(errs...))
 		i.releases(leader)
-		bob.refused(leadership.InvalidArgument)
-		cy.after(100*time.Millisecond, 200*time.Millisecond)
+		for _, bob := range refused {
+			bob.refused(errOwn)
+		}
+		cy.after(0, 200*time.Millisecond)
 		cy.leads()
 	})
 }

@@ -14,8 +14,9 @@
 //
 // Renewals and releases have a bucket of their own, and places of their own among the calls that an
 // instance makes at the same time. So a flood of other calls, of one principal or of a thousand,
-// waits for places of its own kind while renewals pass. A leader costs one call every ten seconds:
-// the default limits are for thousands of leaders of one principal on one instance.
+// waits for places of its own kind while renewals pass. One principal has half of the places of
+// either kind at most. A leader costs one call every ten seconds: the default limits are for
+// thousands of leaders of one principal on one instance.
 //
 // Admit is asked before the body of a call is read, by every door, and takes the bytes of a large
 // one, as Content-Length says; without it, those of the largest. Bodies bounds the bytes of those

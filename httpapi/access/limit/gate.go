@@ -27,8 +27,8 @@ type Config struct {
 	// Limits returns the limits of a principal. It may be called from many goroutines.
 	Limits func(authn.Principal) Limits
 	// Renewing and Asking are how many renewals, and how many other calls, may be under way at the
-	// same time, half of them of one principal, waiting candidates and streams not counted: 256 each
-	// if they are zero.
+	// same time, half of them of one principal, waiting candidates and streams not counted: 256
+	// each if they are zero.
 	Renewing, Asking int
 	// Refused, if it is not nil, is told of each call that is refused. quota says that the
 	// principal has used up what it may have at all, and not what it may have per second.

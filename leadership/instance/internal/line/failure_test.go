@@ -199,8 +199,8 @@ func TestAWaitThatIsOverWhileTheStoreIsDownSaysSo(t *testing.T) {
 	})
 }
 
-// A candidate whose rights have gone, or whose lease the policy allows no more, holds up none behind
-// it.
+// A candidate whose rights have gone, or whose lease the policy allows no more, holds up none that
+// is behind it.
 func TestAnErrorOfTheCandidatesOwnIsItsAlone(t *testing.T) {
 	alone(t, func(t *testing.T, i *instance) {
 		leader := i.leads("ann")

@@ -20,7 +20,7 @@ const (
 	// quorum.
 	remembered = leadership.MaxGrace
 
-	maxAbsent = 2 * leadership.MaxMembers // members that have gone lately
+	maxAbsent = 2 * leadership.MaxMembers // members that have gone lately, and that no quorum counts
 	maxShare  = leadership.MaxMembers / 2 // members that one principal keeps here, or one election has
 )
 
@@ -522,7 +522,7 @@ func (r *Registry) settle(n *node, now time.Duration, why leadership.MemberChang
 		if delay == 0 {
 			r.tell(n)
 		}
-		if len(r.absent) > maxAbsent && n.tellAt == 0 {
+		if len(r.absent) > maxAbsent && n.tellAt == 0 && !r.counts(n) {
 			r.drop(n)
 		}
 	case n.was == "": // it never was a member
@@ -546,6 +546,15 @@ func (r *Registry) arrive(n *node, role leadership.Role) {
 	if !back {
 		r.write(n.election, leadership.MemberChange{ID: n.id, Role: role, Change: leadership.MemberJoined, SeenToken: n.saw})
 	}
+}
+
+// counts reports whether a quorum counts the member: when it went is remembered in any case.
+func (r *Registry) counts(n *node) (yes bool) {
+	r.view(func(*view.View, time.Duration) {
+		last := n.election.known.Last()
+		yes = last != nil && last.Config.Ballot.Quorum.Electorate.Has(string(n.id))
+	})
+	return yes
 }
 
 // tell tells that a member has gone.

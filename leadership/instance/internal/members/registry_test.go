@@ -317,6 +317,30 @@ func TestQuorumIsLostForAsLongAsTooFewWerePresent(t *testing.T) {
 	is("while there is no leader", 0, false)
 }
 
+// However many members of other elections come and go.
+func TestAQuorumHasItsGraceWhoeverElseGoes(t *testing.T) {
+	w := newWorld(t)
+	r := w.registry("")
+	w.pass(time.Minute)
+	l := held("n1", 7)
+	l.Config.Ballot.Quorum = leadership.QuorumPolicy{Electorate: leadership.NewNames("n1", "n2", "n3"), Grace: 10 * time.Second}
+	w.join(r, "n2", leadership.RoleFollower, 7)
+	w.views[r].Learn(&l, view.Read, w.now, w.now)
+	for n := range 3 * leadership.MaxMembers {
+		e := leadership.Election(fmt.Sprint("e", n%10))
+		id := leadership.CandidateID(fmt.Sprint("n", n))
+		if err := r.Join(leadership.JoinRequest{Election: e, CandidateID: id, Role: leadership.RoleFollower, TTL: time.Minute}, w.now); err != nil {
+			t.Fatal(err)
+		}
+		r.Leave(e, id, w.now)
+	}
+	r.Leave(jobs, "n2", w.now)
+	w.pass(5 * time.Second)
+	if s := r.Status(l, r.Members(l, 0, w.now), 0, w.now); s.Present != 1 || s.ReadOnly {
+		t.Errorf("%d are present, and read-only is %v; want one, within the grace time", s.Present, s.ReadOnly)
+	}
+}
+
 // The store was read last before the leader was granted: the grace time counts from when that was
 // heard of.
 func TestANewLeaderMayWriteForTheGraceTime(t *testing.T) {

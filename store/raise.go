@@ -23,7 +23,7 @@ type Raising struct {
 	Above leadership.Revision
 	Lock  time.Duration
 
-	seats map[leadership.Election]bool // that the store does not know, of elections that have seats
+	seats map[leadership.Election]bool // that are raised with their elections, and may be unknown to the store
 }
 
 // Raised is the outcome of Raise.

@@ -204,6 +204,33 @@ func TestWhatCannotBeTrustedIsNamedAndTheRestIsRaised(t *testing.T) {
 	}
 }
 
+func TestTheLogsOfSeatsAreRaisedWithTheirElection(t *testing.T) {
+	t.Parallel()
+	c := &clock{}
+	restored := c.memory(0)
+	s := service.New(restored)
+	if _, err := s.Do(t.Context(), leadership.Configure{Election: "gpu", Config: leadership.Config{LeaseDuration: time.Minute, Seats: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	g, err := s.Acquire(t.Context(), leadership.AcquireRequest{Election: "gpu", CandidateID: "ann"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin := func() error {
+		_, err := ledger(restored).BeginEffect(t.Context(), leadership.EffectRequest{ID: "pay", LeaseRequest: leadership.LeaseRequest{Election: g.Election, CandidateID: "ann", Key: g.Key, Token: g.Token}})
+		return err
+	}
+	if err := begin(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Raise(t.Context(), restored, Raising{Above: 1000, Prefix: "others", Elections: []leadership.Election{"gpu"}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := begin(); !errors.Is(err, leadership.TokenStale) {
+		t.Errorf("a leader from before the backup begins an effect: %v", err)
+	}
+}
+
 func TestSeatsThatAnElectionGotAfterTheBackupAreRaisedWithIt(t *testing.T) {
 	t.Parallel()
 	c := &clock{}

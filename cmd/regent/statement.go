@@ -140,15 +140,21 @@ func (c *cli) verifier(keys string, want statement.Want) (func(context.Context, 
 			return source.Verify(ctx, text, time.Now(), want)
 		}, nil
 	}
-	var set statement.Keys
-	text, err := os.ReadFile(keys)
-	if err == nil {
-		set, err = statement.ParseKeys(text)
+	read := func() (set statement.Keys, err error) {
+		text, err := os.ReadFile(keys)
+		if err != nil {
+			return set, err
+		}
+		return statement.ParseKeys(text)
 	}
-	if err != nil {
+	if _, err := read(); err != nil {
 		return nil, usagef("--keys %s: %w", keys, err)
 	}
 	return func(_ context.Context, text string) (statement.Claims, error) {
+		set, err := read() // each time: keys are rotated
+		if err != nil {
+			return statement.Claims{}, fmt.Errorf("%w: --keys %s: %w", leadership.StoreUnavailable, keys, err)
+		}
 		return set.Verify(text, time.Now(), want)
 	}, nil
 }

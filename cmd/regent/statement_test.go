@@ -124,11 +124,9 @@ func TestVerifyAnswersAProxy(t *testing.T) {
 	if err := json.Unmarshal([]byte(text), &grant); err != nil {
 		t.Fatal(err)
 	}
-	proxy := process.Serve(t, itself(t, "verify", "--listen", "127.0.0.1:0", "--election", "reports", "--keys", server.URL+statement.PathKeys))
-	for sent, want := range map[string]int{
-		grant.Statement: http.StatusOK, grant.Statement + "x": http.StatusForbidden, "": http.StatusForbidden, grant.Statement + " " + grant.Statement: http.StatusForbidden,
-	} {
-		request, err := http.NewRequestWithContext(t.Context(), "GET", proxy.URL+"/any", nil)
+	verdict := func(of, sent string, want int) {
+		t.Helper()
+		request, err := http.NewRequestWithContext(t.Context(), "GET", of+"/any", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -143,4 +141,23 @@ func TestVerifyAnswersAProxy(t *testing.T) {
 			t.Errorf("%q: status %d with the token %q, want %d", sent, response.StatusCode, token, want)
 		}
 	}
+	asking := process.Serve(t, itself(t, "verify", "--listen", "127.0.0.1:0", "--election", "reports", "--keys", server.URL+statement.PathKeys))
+	verdict(asking.URL, grant.Statement, http.StatusOK)
+	for _, sent := range []string{grant.Statement + "x", "", grant.Statement + " " + grant.Statement} {
+		verdict(asking.URL, sent, http.StatusForbidden)
+	}
+
+	set := filepath.Join(t.TempDir(), "jwks.json")
+	keys := func(text string) {
+		if err := os.WriteFile(set, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	keys(get(t, startProcess(t, "--store", "memory:", "--statement-key", keyFile(t, "old.pem")).URL+statement.PathKeys))
+	reading := process.Serve(t, itself(t, "verify", "--listen", "127.0.0.1:0", "--election", "reports", "--keys", set))
+	verdict(reading.URL, grant.Statement, http.StatusForbidden)
+	keys(get(t, server.URL+statement.PathKeys))
+	verdict(reading.URL, grant.Statement, http.StatusOK)
+	keys(`{"keys":`)
+	verdict(reading.URL, grant.Statement, http.StatusServiceUnavailable)
 }

@@ -146,7 +146,7 @@ func (a *api) handlers() handlers {
 			wire.SnapshotRequest.Leadership, instance.Service.SnapshotJournal),
 		wire.VerbReadSnapshot: look(a, instance.Service.ReadSnapshot, same),
 		wire.VerbBeginEffect: write(a, largest{wire.MaxBody, "an effect's id has at most 128 bytes"},
-			wire.EffectRequest.Leadership, instance.Service.BeginEffect),
+			wire.BeginRequest.Leadership, instance.Service.BeginEffect),
 		wire.VerbFinishEffect: write(a, largest{wire.MaxBody, "put a larger result elsewhere, and send where it is"},
 			wire.FinishRequest.Leadership, instance.Service.FinishEffect),
 		wire.VerbEffects: look(a, instance.Service.Effects, same),

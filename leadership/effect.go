@@ -29,7 +29,7 @@ const (
 	EffectNew     EffectState = "new"     // the answer to BeginEffect: the caller may cause it
 	EffectBegun   EffectState = "begun"   // the leader of the mark has begun it and not finished it
 	EffectDone    EffectState = "done"    // it is finished: it must not be caused again
-	EffectInDoubt EffectState = "inDoubt" // an earlier leader has begun it and not finished it
+	EffectInDoubt EffectState = "inDoubt" // an earlier leader, or another attempt, has begun it and not finished it
 )
 
 // Effect is an effect that a leader has noted before it caused it.
@@ -39,8 +39,9 @@ type Effect struct {
 	State    EffectState     `json:"state"`
 	Token    Token           `json:"fencingToken"` // of the leader that began it or, if it is done, of the one that finished it
 	LeaderID CandidateID     `json:"leaderId"`
-	At       time.Time       `json:"at,omitzero"`     // when that was, by the store's clock
-	Result   json.RawMessage `json:"result,omitzero"` // if it is done; may be empty
+	At       time.Time       `json:"at,omitzero"`        // when that was, by the store's clock
+	Attempt  string          `json:"attemptId,omitzero"` // that began it, until it is done
+	Result   json.RawMessage `json:"result,omitzero"`    // if it is done; may be empty
 }
 
 // Effects are the effects of an election.
@@ -54,11 +55,19 @@ type Effects struct {
 type EffectRequest struct {
 	LeaseRequest
 	ID EffectID
+	// Attempt, if it is not empty, is drawn anew by each attempt to cause the effect, in the form
+	// of an EffectID, and sent again with a repeated call: the effect is new to one attempt.
+	// Without one it is new whenever its leader begins it again.
+	Attempt string
 }
 
 // Validate returns what is wrong with the request, with the code InvalidArgument.
 func (r EffectRequest) Validate() error {
-	return cmp.Or(r.LeaseRequest.Validate(), fields("effectId", r.ID.Validate()))
+	err := cmp.Or(r.LeaseRequest.Validate(), fields("effectId", r.ID.Validate()))
+	if err == nil && r.Attempt != "" {
+		err = fields("attemptId", validateID("an attempt", r.Attempt, MaxEffectLength))
+	}
+	return err
 }
 
 // FinishRequest finishes an effect.

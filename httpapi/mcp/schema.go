@@ -88,6 +88,7 @@ var properties = map[string]property{
 	"inherited":      {"what the last leader has left", nil},
 	"inDoubt":        {"effects that earlier leaders have begun and not finished", nil},
 	"effectId":       {"a name for the effect, unique in the election: A-Z, a-z, 0-9 and ._@:-", candidate},
+	"attemptId":      {"the call that began the effect, until it is done", nil},
 	"result":         {"any JSON but null, for leaders that begin it later", object{}},
 	"open":           {"proposals that are not decided, in the order in which they were made", nil},
 	"decided":        {"the last decisions, in their order", nil},

@@ -127,7 +127,7 @@ func tools() []tool {
 		define("journal_read", "Read the journal", reads, wire.VerbJournal,
 			"Entries of an election's journal after an index, in order. If the first ones are only kept as a snapshot, the snapshot comes in their place.", (*desk).readJournal),
 		define("effect_begin", "Note an effect before it is caused", repeats, wire.VerbBeginEffect,
-			"As leader, note an effect that must not be had twice, such as a payment, right before you cause it. Cause it only if its state is new. done: it was caused, with this result. inDoubt: an earlier leader has begun it and not finished it; find out whether it was caused, cause it if not, and finish it. Send effectId as the idempotency key, where there is one.", asLeader((*term).beginEffect)),
+			"As leader, note an effect that must not be had twice, such as a payment, right before you cause it. Cause it only if its state is new. done: it was caused, with this result. inDoubt: an earlier leader, or an earlier call, has begun it and not finished it; find out whether it was caused, cause it if not, and finish it. Send effectId as the idempotency key, where there is one.", asLeader((*term).beginEffect)),
 		define("effect_finish", "Note that it is done", repeats, wire.VerbFinishEffect,
 			"As leader, note that an effect was caused, right after, with its result of at most 1 KiB. From then on it is done for all leaders.", asLeader((*term).finishEffect)),
 		define("propose", "Ask the leader", repeats, wire.VerbPropose,

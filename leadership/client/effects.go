@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"crypto/rand"
 
 	"regent/leadership"
 	"regent/leadership/wire"
@@ -13,12 +14,15 @@ func (l *Lease) InDoubt() []leadership.Effect { return l.inDoubt }
 
 // BeginEffect notes that the leader is about to cause an effect, and returns how it stands: see
 // service.Ledger. Only with leadership.EffectNew the leader may cause it; it calls FinishEffect
-// right after. It blocks until the note is durable, and is repeated as Checkpoint is.
+// right after. Each call is another attempt: a second one, also by another process with the same
+// lease, is told that the effect is in doubt. It blocks until the note is durable, and is repeated
+// as Checkpoint is.
 //
 // Errors: those of Checkpoint; leadership.LimitExceeded.
 func (l *Lease) BeginEffect(ctx context.Context, id leadership.EffectID) (leadership.Effect, error) {
+	attempt := rand.Text()
 	return persist(ctx, l, func(ctx context.Context, r leadership.LeaseRequest) (leadership.Effect, error) {
-		return l.client.BeginEffect(ctx, leadership.EffectRequest{LeaseRequest: r, ID: id})
+		return l.client.BeginEffect(ctx, leadership.EffectRequest{LeaseRequest: r, ID: id, Attempt: attempt})
 	})
 }
 
@@ -44,7 +48,7 @@ func (l *Lease) FinishEffect(ctx context.Context, id leadership.EffectID, result
 
 // BeginEffect notes that the leader is about to cause an effect; see service.Ledger.
 func (c *Client) BeginEffect(ctx context.Context, r leadership.EffectRequest) (leadership.Effect, error) {
-	return c.effect(ctx, r, post("begin effect", wire.VerbBeginEffect, wire.NewEffectRequest(r)))
+	return c.effect(ctx, r, post("begin effect", wire.VerbBeginEffect, wire.NewBeginRequest(r)))
 }
 
 // FinishEffect notes that an effect was caused; see service.Ledger.

@@ -64,7 +64,7 @@ func writtenEffects(m Mark, all []leadership.Effect) (LogChange, error) {
 // BeginEffect notes that the leader is about to cause an effect, unless it is done or begun.
 //
 // Errors: TokenStale; LeaseLost; LimitExceeded; ErrUnopened.
-func BeginEffect(l Log, c Renewal, id leadership.EffectID) (LogChange, error) {
+func BeginEffect(l Log, c Renewal, id leadership.EffectID, attempt string) (LogChange, error) {
 	m, all, at, err := l.changeEffects(c, id)
 	if err != nil || at >= 0 {
 		return LogChange{}, err
@@ -79,7 +79,7 @@ func BeginEffect(l Log, c Renewal, id leadership.EffectID) (LogChange, error) {
 		return LogChange{}, &leadership.Error{Code: leadership.LimitExceeded, Detail: fmt.Sprintf(
 			"%d effects of election %q are begun and not finished, the most that may be; finish one first, such as %s", len(begun), l.ID.Election, strings.Join(begun[:3], ", "))}
 	}
-	return writtenEffects(m, append(all, leadership.Effect{ID: id, State: leadership.EffectBegun, Token: c.Token, LeaderID: c.CandidateID}))
+	return writtenEffects(m, append(all, leadership.Effect{ID: id, State: leadership.EffectBegun, Token: c.Token, LeaderID: c.CandidateID, Attempt: attempt}))
 }
 
 // FinishEffect notes that an effect was caused, with its result. It may have been begun by an

@@ -12,7 +12,7 @@ import (
 )
 
 func begins(c Renewal, id string) func(Log) (LogChange, error) {
-	return func(l Log) (LogChange, error) { return BeginEffect(l, c, leadership.EffectID(id)) }
+	return func(l Log) (LogChange, error) { return BeginEffect(l, c, leadership.EffectID(id), "") }
 }
 
 func finishes(c Renewal, id, result string) func(Log) (LogChange, error) {

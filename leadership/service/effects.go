@@ -13,9 +13,10 @@ func effectsOf(e leadership.Election) rule.LogID {
 }
 
 // BeginEffect notes that the leader is about to cause an effect. The answer's state is EffectNew,
-// also of a call that is repeated under the same token: the leader may cause it. It is EffectDone
-// if a leader has finished it, with the result, and EffectInDoubt if an earlier one has begun it
-// and not finished it: then the leader finds out whether the target has it, and finishes it.
+// also of a call that is repeated with the same attempt: the leader may cause it. It is EffectDone
+// if a leader has finished it, with the result, and EffectInDoubt if an earlier one, or another
+// attempt of the same, has begun it and not finished it: then the leader finds out whether the
+// target has it, and finishes it.
 //
 // This is not exactly once: a leader that stops between the effect and FinishEffect leaves it in
 // doubt. A target that takes an idempotency key should get the effect's id as that. The caller's
@@ -26,7 +27,9 @@ func effectsOf(e leadership.Election) rule.LogID {
 // Errors: TokenStale, once a later leader has begun one, or has inherited; LeaseLost;
 // LimitExceeded, with MaxOpenEffects that are not finished; InvalidArgument.
 func (l *Ledger) BeginEffect(ctx context.Context, r leadership.EffectRequest) (leadership.Effect, error) {
-	return l.effect(ctx, r, func(log rule.Log, c rule.Renewal) (rule.LogChange, error) { return rule.BeginEffect(log, c, r.ID) })
+	return l.effect(ctx, r, func(log rule.Log, c rule.Renewal) (rule.LogChange, error) {
+		return rule.BeginEffect(log, c, r.ID, r.Attempt)
+	})
 }
 
 // FinishEffect notes that an effect was caused, with its result, for leaders that begin it later.
@@ -67,7 +70,10 @@ func (l *Ledger) effect(ctx context.Context, r leadership.EffectRequest, decide 
 	}
 	e := all.Effects[slices.IndexFunc(all.Effects, func(e leadership.Effect) bool { return e.ID == r.ID })] // the rule has put it there, or found it
 	if e.State == leadership.EffectBegun {
-		e.State = leadership.EffectNew
+		e.State = leadership.EffectInDoubt
+		if e.Attempt == r.Attempt {
+			e.State = leadership.EffectNew
+		}
 	}
 	return e, nil
 }

@@ -154,15 +154,32 @@ func (w SnapshotRequest) Leadership(e leadership.Election) (leadership.SnapshotR
 	return r, err
 }
 
-// EffectRequest is the body that begins an effect.
+// EffectRequest names an effect, as its leader.
 type EffectRequest struct {
 	Holder
 	EffectID leadership.EffectID `json:"effectId"`
 }
 
-// NewEffectRequest writes a request.
-func NewEffectRequest(r leadership.EffectRequest) EffectRequest {
+func newEffectRequest(r leadership.EffectRequest) EffectRequest {
 	return EffectRequest{NewHolder(r.LeaseRequest), r.ID}
+}
+
+// BeginRequest is the body that begins an effect.
+type BeginRequest struct {
+	EffectRequest
+	AttemptID string `json:"attemptId,omitzero"`
+}
+
+// NewBeginRequest writes a request.
+func NewBeginRequest(r leadership.EffectRequest) BeginRequest {
+	return BeginRequest{newEffectRequest(r), r.Attempt}
+}
+
+// Leadership reads a request about the election.
+func (w BeginRequest) Leadership(e leadership.Election) (leadership.EffectRequest, error) {
+	r, err := w.EffectRequest.Leadership(e)
+	r.Attempt = w.AttemptID
+	return r, err
 }
 
 // Leadership reads a request about the election.
@@ -179,7 +196,7 @@ type FinishRequest struct {
 
 // NewFinishRequest writes a request.
 func NewFinishRequest(r leadership.FinishRequest) FinishRequest {
-	return FinishRequest{NewEffectRequest(r.EffectRequest), jsontext.Value(r.Result)}
+	return FinishRequest{newEffectRequest(r.EffectRequest), jsontext.Value(r.Result)}
 }
 
 // Leadership reads a request about the election.

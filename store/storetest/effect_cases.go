@@ -32,7 +32,13 @@ func (l *logs) leads(s service.Store, candidate leadership.CandidateID) (leader,
 // token.
 func (l leader) begins(id leadership.EffectID, code leadership.Code, state leadership.EffectState, by leadership.Token) {
 	l.Helper()
-	e, err := l.BeginEffect(l.Context(), leadership.EffectRequest{LeaseRequest: l.LeaseRequest, ID: id})
+	l.tries(id, "", code, state, by)
+}
+
+// tries is begins, by an attempt.
+func (l leader) tries(id leadership.EffectID, attempt string, code leadership.Code, state leadership.EffectState, by leadership.Token) {
+	l.Helper()
+	e, err := l.BeginEffect(l.Context(), leadership.EffectRequest{LeaseRequest: l.LeaseRequest, ID: id, Attempt: attempt})
 	if code != "" {
 		l.refused("begin", err, code)
 	} else if err != nil || e.ID != id || e.State != state || e.Token != by || e.At.IsZero() {
@@ -67,6 +73,13 @@ var effectCases = []journalCase{
 		ann, _ := l.leads(l.handles.a, "ann")
 		ann.begins("mail", "", begun, 1)
 		ann.begins("mail", "", begun, 1) // the reply was lost
+		ann.tries("pay", "1", "", begun, 1)
+		ann.tries("pay", "1", "", begun, 1) // the reply was lost
+		ann.tries("pay", "2", "", inDoubt, 1)
+		ann.begins("pay", "", inDoubt, 1)
+		ann.tries("pay", "not one", leadership.InvalidArgument, "", 0)
+		ann.finishes("pay", "", "")
+		ann.tries("pay", "1", "", done, 1)
 		ann.begins("bill", "", begun, 1)
 		ann.finishes("bill", `{"n":1}`, "")
 		ann.finishes("bill", `{"n":1}`, "")

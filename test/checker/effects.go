@@ -33,7 +33,7 @@ func (c EffectCall) String() string {
 	return fmt.Sprintf("%s %s %s in %s under token %d, from %v to %v: %s by token %d %s", c.Who, verb, c.ID, c.Election, c.Token, c.Asked, c.Answered, c.State, c.By, c.Result)
 }
 
-// EF checks effects: of one effect only one leader is told that it is new; once one was told that
+// EF checks effects: of one effect only one call is told that it is new; once one was told that
 // it is done, all that ask are, with the same result; and once a later leader was answered, no
 // earlier one is.
 func EF(r Recording) (report Report) {
@@ -57,7 +57,7 @@ func EF(r Recording) (report Report) {
 			}
 			done, doneNow := before.State == leadership.EffectDone, c.State == leadership.EffectDone
 			switch {
-			case c.State == leadership.EffectNew && before.Token != c.Token && (first || before.State == leadership.EffectNew), first && done && !doneNow:
+			case c.State == leadership.EffectNew && (first || before.State == leadership.EffectNew), first && done && !doneNow:
 				report.add(Twice, "%v; %v", before, c)
 			case done && doneNow && (before.By != c.By || !bytes.Equal(before.Result, c.Result)):
 				report.add(Untrue, "%v; %v", before, c)

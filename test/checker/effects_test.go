@@ -17,7 +17,7 @@ func TestWrongEffectsAreFound(t *testing.T) {
 	}
 	good := []checker.EffectCall{
 		call(1, false, leadership.EffectNew, 1, ""),
-		call(1, false, leadership.EffectNew, 1, ""),
+		call(1, false, leadership.EffectInDoubt, 1, ""),
 		call(2, false, leadership.EffectInDoubt, 1, ""),
 		call(1, true, "", 0, "1"), // refused
 		call(2, true, leadership.EffectDone, 2, "2"),
@@ -28,6 +28,7 @@ func TestWrongEffectsAreFound(t *testing.T) {
 		want   checker.Kind
 	}{
 		"nothing":                    {func([]checker.EffectCall) {}, ""},
+		"new to two calls":           {func(all []checker.EffectCall) { all[1].State = leadership.EffectNew }, checker.Twice},
 		"new to two leaders":         {func(all []checker.EffectCall) { all[2].State = leadership.EffectNew }, checker.Twice},
 		"new to two leaders at once": {func(all []checker.EffectCall) { all[2].State, all[2].Asked = leadership.EffectNew, 0 }, checker.Twice},
 		"new once it is done":        {func(all []checker.EffectCall) { all[5].State = leadership.EffectNew }, checker.Twice},

@@ -50,11 +50,13 @@ class MetadataCredential:
         self._call: _Call | None = None  # the one in progress; guarded by _lock
 
     def __call__(self) -> str:
+        call: _Call | None
         with self._lock:
             left = self._expires - time.time()
             if left <= MARGIN and self._call is None:
-                self._call = _Call()
-                threading.Thread(target=self._replace, args=(self._call,), name="regent-token", daemon=True).start()
+                call = _Call()
+                threading.Thread(target=self._replace, args=(call,), name="regent-token", daemon=True).start()
+                self._call = call
             last, call = self._last, self._call
         if left > 0 or call is None:
             return last

@@ -56,11 +56,11 @@ class Keeper:
         """Renews the lease from now on, until it is over."""
         member = Member(lease.election, lease.duration)
         with self._lock:
+            if not self._running:
+                threading.Thread(target=self._run, name="regent-client keeper", daemon=True).start()
+                self._running = True
             self._leases[member], self._listeners[member] = weakref.ref(lease), lease._listeners
             self._groups.sleep(member, next)
-            if not self._running:
-                self._running = True
-                threading.Thread(target=self._run, name="regent-client keeper", daemon=True).start()
         self.wake()
 
     def wake(self) -> None:
@@ -101,14 +101,20 @@ class Keeper:
                 return None
             if self._closed:
                 return soonest
-            flights = [self._begin(members, now) for members in self._groups.due(now)]
+            flights = []
+            for members in self._groups.due(now):
+                try:
+                    flights.append(self._begin(members, now))
+                except Exception:  # the others go on, and _sweep plans these anew
+                    log.exception("a renewal could not be begun; trying again")
             due = self._groups.next_due()
         for flight in flights:
             self._start(flight)
         return max(min(soonest, MAX_SLEEP if due is None else due - now), 0)
 
     def _sweep(self, now: float) -> float:
-        """Drops leases that are over, and gives up on answers that are late. Returns in how many seconds to look again."""
+        """Drops leases that are over, gives up on answers that are late, and plans a renewal for a lease that an error has
+        left without one. Returns in how many seconds to look again."""
         soonest = MAX_SLEEP
         for member, reference in list(self._leases.items()):
             lease = reference()
@@ -120,19 +126,21 @@ class Keeper:
             if flight and now >= until:
                 self._leave(member)
                 self._then(member, lease, lease._heard(until, now, OutcomeUnknown("no answer to the renewal in time")))
+            elif not flight and not member.asleep:
+                self._groups.sleep(member, Next(now, 0, solo=True))
             soonest = min(soonest, left, until - now if flight and now < until else MAX_SLEEP)
         return soonest
 
     def _begin(self, members: list[Member], now: float) -> _Flight:
         group = members[0].group
         assert group is not None
-        flight = _Flight(members, group)
+        flight, patience = _Flight(members, group), dict[Member, float]()
         for member in members:
             lease = self._leases[member]()
-            body, patience, fresh = lease._renewal(now) if lease else ({}, 0.0, False)
+            body, patience[member], fresh = lease._renewal(now) if lease else ({}, 0.0, False)
             flight.bodies.append(body)
-            flight.limit, flight.fresh = max(flight.limit, patience), flight.fresh or fresh
-            self._flights[member] = flight, now + patience
+            flight.limit, flight.fresh = max(flight.limit, patience[member]), flight.fresh or fresh
+        self._flights |= {member: (flight, now + patience[member]) for member in members}
         return flight
 
     def _start(self, flight: _Flight) -> None:

@@ -59,7 +59,7 @@ class Member(Joined):
             self._beside.go(self._membership.watch)
         except BaseException as error:  # a KeyboardInterrupt, too, leaves no member behind
             if isinstance(error, Cancelled) or not isinstance(error, RegentError):
-                self._membership.leave()
+                self.__exit__()
             raise
         return self
 

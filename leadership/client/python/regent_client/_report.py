@@ -20,7 +20,7 @@ Report = dict[str, Any]
 
 
 def merge(before: Mapping[str, Any], what: Mapping[str, Any]) -> Report:
-    """The report before with what is said now. Raises InvalidArgument for what no server would take."""
+    """The report before with a copy of what is said now. Raises InvalidArgument for what no server would take."""
     merged = dict(before)
     for name, value in what.items():
         if name in COUNTERS:
@@ -28,7 +28,7 @@ def merge(before: Mapping[str, Any], what: Mapping[str, Any]) -> Report:
                 raise InvalidArgument(f"{name} is {value!r}, and a counter is an integer, 0 or more")
             merged[COUNTERS[name]] = max(value, merged.get(COUNTERS[name], 0))
         elif name in _MAPS and isinstance(value, Mapping):
-            both = {**merged.get(name, {}), **value}
+            both = {**merged.get(name, {}), **json.loads(_text(dict(value)))}
             merged[name] = {key: one for key, one in both.items() if one is not None}
         elif name == "eta":
             merged[name] = _wire.text(_wire.seconds(value, name))
@@ -44,7 +44,7 @@ def merge(before: Mapping[str, Any], what: Mapping[str, Any]) -> Report:
 def _text(report: Report) -> str:
     try:
         return json.dumps(report, separators=(",", ":"), ensure_ascii=False, allow_nan=False, sort_keys=True)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise InvalidArgument(f"a report has to be JSON: {error}") from None
 
 

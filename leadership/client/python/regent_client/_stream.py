@@ -119,8 +119,8 @@ class Beside:
 
     def go(self, run: Callable[[], object]) -> None:
         thread = threading.Thread(target=self._run, args=(run,), name="regent-client beside", daemon=True)
-        self._threads.append(thread)
         thread.start()
+        self._threads.append(thread)
 
     def _run(self, run: Callable[[], object]) -> None:
         try:

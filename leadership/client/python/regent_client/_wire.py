@@ -125,14 +125,14 @@ def _is_here(host: str) -> bool:
 
 
 def encoded(field: str, data: Any, room: int, remedy: str, most: int = 0) -> tuple[Any, int]:
-    """The data, if it can be written as JSON of that many bytes, and how many it has. If there is less room than usual,
-    most says how much that is."""
+    """A copy of the data, which the program may change, if it can be written as JSON of that many bytes, and how many it
+    has. If there is less room than usual, most says how much that is."""
     try:
-        size = len(json.dumps(data, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode())
+        written = json.dumps(data, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidArgument(f"{field} cannot be written as JSON: {error}") from None
     if data is None:
         raise InvalidArgument(f"{field} is None, and has to be something")
-    if size > room:
+    if (size := len(written)) > room:
         raise PayloadTooLarge(f"{field} has {size} bytes of JSON, of {most or room} that there may be in all; {remedy}")
-    return data, size
+    return json.loads(written), size

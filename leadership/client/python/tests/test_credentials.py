@@ -109,6 +109,13 @@ class OfMetadataServer(unittest.TestCase):
             time.sleep(0.001)
         self.assertEqual((token(), len(self.asked)), (second, 2))
 
+    def test_one_that_could_not_be_asked_for_is_asked_for_again(self):
+        token, text = MetadataCredential("a"), id_token(int(self.now) + 3600)
+        self.answers = [(200, text)]
+        with mock.patch("threading.Thread.start", side_effect=RuntimeError("can't start new thread")), self.assertRaises(RuntimeError):
+            token()
+        self.assertEqual(token(), text)
+
     def test_an_expired_token_is_never_returned(self):
         token = MetadataCredential("a")
         self.answers = [(200, id_token(int(self.now) + 3600)), (500, "down"), (200, id_token(int(self.now) + 7300, "new"))]

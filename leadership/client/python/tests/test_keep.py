@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import itertools
 import threading
 import time
 import unittest
 from typing import Any, Callable
+from unittest import mock
 
 from regent_client import Deposed, LeaseExpired, LeaseLost, Orphaned, TermEnded
 
@@ -228,6 +230,13 @@ class Batches(Case):
 
     def renewed(self) -> None:
         self.until(lambda: all(lease.remaining() > 590 for lease in self.leases), "all are renewed")
+
+    def test_a_renewal_that_cannot_be_begun_is_tried_again_and_hinders_no_other(self) -> None:
+        with self.assertLogs("regent_client", "ERROR"), mock.patch.object(self.leases[2], "_renewal", side_effect=ValueError("no")):
+            self.renew()
+            self.until(lambda: all(lease.remaining() > 590 for lease in self.leases if lease is not self.leases[2]), "the others are renewed")
+        self.client._core.keeper.wake()
+        self.renewed()
 
     def test_leases_that_fall_due_together_go_in_one_call(self) -> None:
         self.renew()

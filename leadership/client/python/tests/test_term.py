@@ -185,6 +185,14 @@ class Reports(unittest.TestCase):
         two = _report.merge(one, {"progress": 3, "custom": {"b": None, "c": 3}})
         self.assertEqual(two, {"progress": 5, "custom": {"a": 1, "c": 3}, "health": "ok", "eta": "1200s"})
 
+    def test_what_the_program_does_later_with_a_value_is_no_part_of_the_report(self) -> None:
+        reports, jobs = _report.Reporting(), dict[str, object]()
+        reports.add({"custom": {"jobs": jobs}})
+        jobs["since"] = object()
+        reports.add({"custom": {1: 2}})
+        reports.add({"custom": {1: None}})
+        self.assertEqual(reports.next(0, False), {"custom": {"jobs": {}}})
+
     def test_what_no_server_would_take_is_refused_and_changes_nothing(self) -> None:
         for bad in ({"progress": -1}, {"progress": 1.5}, {"progress": True}, {"x": 1}, {"health": 7}, {"custom": []}, {"custom": {"a": object()}},
                     {"custom": {"a": "x" * 2048}}, {"custom": {"a": float("nan")}}):

@@ -187,7 +187,7 @@ class Campaign(Generic[H]):
             if self._asked.on_promotion:
                 self._asked.on_promotion(lease)
             serving = path(lease._term.election, ":serving")
-            lease._persist(lambda holder: self._core.calls.call("say serving", "POST", serving, holder, changes=True))
+            lease._persist(lambda holder, limit: self._core.calls.call("say serving", "POST", serving, holder, changes=True, limit=limit))
         except BaseException:
             self._unknown = False
             lease._release()

@@ -232,17 +232,18 @@ class Handle:
             self._term.reports.unanswered()
             return Next(now, 0, solo=True)
 
-    def _persist(self, call: Callable[[dict[str, Any]], T]) -> T:
-        """Makes a call in the leader's name, with the members that name the lease, and repeats it while the server cannot
-        be reached, could do nothing, or has not answered, until the lease is over. After OutcomeUnknown it may have been
-        carried out. A leader that hears that its lease is lost stops."""
+    def _persist(self, call: Callable[[dict[str, Any], float], T]) -> T:
+        """Makes a call in the leader's name, with the members that name the lease and the limit of the call, and repeats it
+        while the server cannot be reached, could do nothing, or has not answered, until the lease is over. After
+        OutcomeUnknown it may have been carried out. An answer that comes after the deadline is LeaseLost, too: the caller
+        must not act on it. A leader that hears that its lease is lost stops."""
         backoff, cancel = Backoff(), _cancel.current()
         while True:
             self.check()
             with self._lock:
                 token, holder = self._term.token, self._term.holder()
             try:
-                return call(holder)
+                found = call(holder, min(_calls.LIMIT, self.remaining()))
             except ApiError as error:
                 stale = isinstance(error, TokenStale) and self.token > token
                 epoch = self._term.epoch_of(error, token)  # the next renewal brings its token
@@ -253,6 +254,9 @@ class Handle:
                 cancel.sleep(min(backoff.after(error), self.remaining()))
                 if not self.valid():
                     raise
+            else:
+                self.check()
+                return found
 
     def _lose(self, error: ApiError) -> None:
         with self._lock:
@@ -261,20 +265,23 @@ class Handle:
                 self._tell()
 
     def _release(self, suffix: str = "", body: Mapping[str, Any] | None = None, outcome: Mapping[str, Any] | None = None) -> RegentError | None:
-        """Stops renewing and releases the lease, unless its deadline has passed. What acts as leader must have stopped.
-        With a suffix another call is to end the lease; if that is refused, the lease is released, and the error returned.
-        Where there may be a successor, the lease is yielded to it, which the server refuses while that is not ready. If
-        the server takes no outcome, the lease is released without it."""
+        """Stops renewing and releases the lease, unless its deadline has passed. What acts as leader must have stopped. A
+        lease that is over only because the one that it stands on has ended is released, too: the server still has it.
+        With a suffix another call is to end the lease; if that is refused, the lease is released. Where there may be a
+        successor, the lease is yielded to it, which the server refuses while that is not ready. If the server takes no
+        outcome, the lease is released without it. Returns why the call that was asked for has not ended the lease."""
         left = self.remaining()
         if self._pid != os.getpid():
-            return None
+            return self.lost
         with self._lock:
-            if self._term.over is None:
+            if isinstance(self._term.over, Orphaned):
+                left = self._term.deadline - self._core.clock()
+            elif self._term.over is None:
                 self._term.end(LeaseReleased(f"election {self.election!r}, token {self.token}: the lease was released"))
                 self._tell()
         self._core.keeper.wake()
-        if not left:
-            return None
+        if left <= 0:
+            return self._term.over
         end = self._core.clock() + min(left, RELEASE_LIMIT)
         if not suffix and (self._yields or self._term.ends_because == "handOver"):
             suffix = ":yield"
@@ -284,7 +291,7 @@ class Handle:
             if not refused or isinstance(refused, LeaseLost) or getattr(refused, "will_help", False):
                 break
             refused = self._give_back(end, ":release", less)
-        return None if isinstance(error, LeaseLost) else error
+        return error
 
     def _give_back(self, end: float, suffix: str, body: Mapping[str, Any]) -> RegentError | None:
         """Releases until it is answered, or the end. A release is idempotent, and of a successor's lease it is refused."""

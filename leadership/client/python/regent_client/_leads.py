@@ -1,7 +1,7 @@
 """What a leader may do beside leading. These methods block; regent_client.aio has them for asyncio.
 
 Calls in the leader's name are repeated while the server cannot be reached, or has not answered, until the lease is over.
-After OutcomeUnknown they may have been carried out."""
+After OutcomeUnknown, and after LeaseLost, they may have been carried out."""
 
 from __future__ import annotations
 
@@ -95,13 +95,13 @@ class Leads:
         `within` is over. Errors: LeaseLost, and those that another call would not change."""
         backoff, end = Backoff(), None if within is None else self._lease._core.clock() + seconds(within, "within")
         while True:
-            began = self._lease._core.clock()
-            wait = min(MAX_WAIT, self._lease.remaining(), MAX_WAIT if end is None else max(end - began, 0))
+            began, left = self._lease._core.clock(), self._lease.remaining()
+            wait = min(MAX_WAIT, left / 2, MAX_WAIT if end is None else max(end - began, 0))
             body = {"fencingToken": self._lease.token, "need": need, "wait": text(wait)}
             failure: ApiError | None = None
             try:
                 where = path(self._lease.election, ":awaitAcknowledgement")
-                found = self._lease._core.calls.call("await acknowledgement", "POST", where, body, limit=LIMIT + wait)
+                found = self._lease._core.calls.call("await acknowledgement", "POST", where, body, limit=min(LIMIT + wait, left))
                 if answer(Acknowledgement, found, self._lease.election).acknowledged:
                     self._lease.check()
                     return True
@@ -136,7 +136,8 @@ class Leads:
 
         This is not exactly once: a leader that stops in between leaves the effect in doubt. A target that takes an
         idempotency key should get the effect's id as that. Errors: TokenStale, once a later leader has begun one, or has
-        inherited; LeaseLost; LimitExceeded, if too many are not finished; InvalidArgument; OutcomeUnknown."""
+        inherited; LeaseLost, also if the answer came after the end of the lease; LimitExceeded, if too many are not
+        finished; InvalidArgument; OutcomeUnknown."""
         return self._effect("begin effect", ":begin", {"effectId": effect_id})
 
     def finish_effect(self, effect_id: str, result: JSON = None) -> None:
@@ -182,7 +183,8 @@ class Leads:
         """Releases the lease with a reason of one line, which the election's history keeps. The candidate is not granted
         the lease again for `absence`, 1 s to 30 days, if it is given. All that acts as leader must have stopped before.
         InvalidArgument: the reason or the time is none, and the lease goes on. If the server takes no reason, the lease is
-        released without one, and its error is raised."""
+        released without one, and its error is raised. LeaseLost: the lease was over before, and the candidate may be
+        granted it again."""
         length = seconds(absence, "absence")
         if not reason or "\n" in reason or len(reason.encode()) > 256:
             raise InvalidArgument("a reason is one line of 1 to 256 bytes")
@@ -190,14 +192,14 @@ class Leads:
             raise InvalidArgument(f"a candidate steps down for 1 s to 30 days, not for {length} s")
         refused = self._lease._release(":stepDown", {"reason": reason, **({"for": text(length)} if length else {})})
         if refused:
-            raise refused
+            raise refused.with_traceback(None)
 
 
 def ask(lease: Handle, kind: type[T], name: str, suffix: str, body: dict[str, Any], about: str = "", method: str = "POST") -> T:
     """Makes a call in the leader's name whose answer is about its election, unless another is named."""
 
-    def once(holder: dict[str, Any]) -> T:
-        found = lease._core.calls.call(name, method, path(lease.election, suffix), {**holder, **body}, changes=True)
+    def once(holder: dict[str, Any], limit: float) -> T:
+        found = lease._core.calls.call(name, method, path(lease.election, suffix), {**holder, **body}, changes=True, limit=limit)
         return answer(kind, found, about or lease.election, changes=True)
 
     return lease._persist(once)

@@ -62,7 +62,7 @@ def proposals_to(lease: Handle) -> Generator[Proposal, None, None]:
                 if asked:
                     asked = False
                     try:
-                        found = lease._core.calls.call("proposals", "GET", path(lease.election, "/proposals"), largest=LARGE)
+                        found = lease._core.calls.call("proposals", "GET", path(lease.election, "/proposals"), largest=LARGE, limit=min(LIMIT, lease.remaining()))
                     except ApiError as error:
                         if not error.will_help:
                             raise
@@ -72,7 +72,7 @@ def proposals_to(lease: Handle) -> Generator[Proposal, None, None]:
                     open = answer(Proposals, found, lease.election).open
                     fresh = [p for p in open if p.proposal_id not in seen]
                     seen = {p.proposal_id for p in open}
-                    yield from fresh
+                    yield from fresh if lease.valid() else ()
                 else:
                     news.wait(1)
     finally:

@@ -201,9 +201,20 @@ class Expiring(Case):
             parent.release()
             self.assertFalse(lease.valid())
             self.assertTrue(lease.done.wait(PATIENCE))
+            self.assertEqual(self.server.elections["region"].leader, "ann")
+        self.assertEqual(self.server.elections["region"].leader, "", "the server has it until it expires")
         self.assertEqual(self.server.of("acquire")[1].body["via"], {"election": "world", "fencingToken": 1})
         with self.assertRaises(Orphaned), self.client.lead("region", via=parent):
             pass
+
+    def test_a_leader_whose_lease_is_over_is_told_that_it_has_not_stepped_down(self) -> None:
+        with contextlib.suppress(LeaseExpired), self.client.lead("reports") as lease:
+            self.clock.now += 600
+            with self.assertRaises(LeaseExpired):
+                lease.step_down("tired", absence=60)
+        self.server.faults["stepDown"].append(refuse("LEASE_LOST"))
+        with self.client.lead("others") as lease, self.assertRaises(LeaseLost):
+            lease.step_down("tired", absence=60)
 
     def test_a_campaign_ends_with_the_lease_to_stand_on(self) -> None:
         parent = self.client.lead("world").acquire()

@@ -17,7 +17,7 @@ from ._handle import Handle
 from ._model import Succession
 from ._stream import Beside
 from ._succession import Heir
-from ._term import Term, default_margin, lease_seconds, mismatch, number, seat_of
+from ._term import Term, default_margin, lease_seconds, mismatch, number, patience, seat_of
 
 log = logging.getLogger("regent_client")
 
@@ -27,6 +27,9 @@ TRIES = 3  # without waiting
 LINE_PAUSE = 4.0  # the longest pause of a candidate in line: the server keeps its place for 5 s
 SLACK = 10.0  # seconds that a campaign may take longer than its wait, for a server that does not answer
 ABANDON_LIMIT = 5.0  # seconds for the release of a lease that may have been granted to a campaign that failed
+UNDER_WAY = 2.5  # seconds of these in which the server may still carry out a call whose caller has given up
+_LOOK_PAUSE = 0.5  # seconds, the longest pause between two looks for such a lease
+_HEIR_LIMIT = 1.0  # seconds that a granted campaign waits for what runs beside it: its lease is renewed already
 _TURNS = ("BALLOT", "OUTRANKED", "QUORUM")  # reasons of LeaseHeld that say when a candidate that has bid should ask again
 
 
@@ -195,27 +198,38 @@ class Campaign(Generic[H]):
 
     def _abandon(self) -> None:
         """Releases a lease that was granted in a call whose answer was lost, came too late or is not wanted. Such a call
-        may still be in progress when its caller gives up, so a vacant election is read again."""
+        may still be in progress when its caller gives up, so a vacant election is read again, as after a failed read."""
         if not self._unknown:
             return
-        end, pause = time.monotonic() + ABANDON_LIMIT, 0.05
-        while (left := end - time.monotonic()) > 0:
+        began, backoff, failure = time.monotonic(), Backoff(), None
+        while (left := began + ABANDON_LIMIT - time.monotonic()) > 0:
+            failure = None
             try:
-                lease = self._strong(self._election, left)
-                if lease.get("configuration", {}).get("policy", {}).get("seats"):
-                    why = self._core.calls.call("explain", "GET", path(self._election, f"/candidates/{self._candidate}:explain"), limit=left, cleans=True)
-                    if seat := why.get("seat"):
-                        lease = self._strong(f"{self._election}.{seat}", left)
-            except NotFound:
-                lease = {}
-            except RegentError:
-                return
-            if lease.get("leaderId") == self._candidate:
-                return self._give_back(lease["election"], number(lease, "fencingToken"), end)
-            if lease.get("state") == "held" or pause > 0.5:
-                return
-            time.sleep(pause)
-            pause *= 3
+                lease = self._look(patience(left))
+            except RegentError as error:
+                failure = error
+                if not getattr(error, "will_help", False):
+                    break
+            else:
+                if lease.get("leaderId") == self._candidate:
+                    return self._give_back(lease["election"], number(lease, "fencingToken"), began + ABANDON_LIMIT)
+                if lease.get("state") == "held" or time.monotonic() >= began + UNDER_WAY:
+                    return
+            time.sleep(min(backoff.after(failure), _LOOK_PAUSE, left))
+        if failure:
+            log.warning("election %s: a lease may have been granted that is not wanted; it ends by itself: %s", self._election, failure)
+
+    def _look(self, limit: float) -> dict[str, Any]:
+        """The election, or its seat at which the candidate leads; empty if there is none."""
+        try:
+            lease = self._strong(self._election, limit)
+            if lease.get("configuration", {}).get("policy", {}).get("seats"):
+                why = self._core.calls.call("explain", "GET", path(self._election, f"/candidates/{self._candidate}:explain"), limit=limit, cleans=True)
+                if seat := why.get("seat"):
+                    lease = self._strong(f"{self._election}.{seat}", limit)
+            return lease
+        except NotFound:
+            return {}
 
     def _strong(self, election: str, limit: float) -> dict[str, Any]:
         return self._core.calls.call("read", "GET", path(election), query={"consistency": "strong"}, limit=limit, cleans=True)
@@ -226,7 +240,7 @@ class Campaign(Generic[H]):
         backoff = Backoff()
         while (left := end - time.monotonic()) > 0:
             try:
-                self._core.calls.call("release", "POST", path(election, ":release"), body, changes=True, limit=left, cleans=True)
+                self._core.calls.call("release", "POST", path(election, ":release"), body, changes=True, limit=patience(left), cleans=True)
                 return
             except RegentError as error:
                 if isinstance(error, LeaseLost) or not getattr(error, "will_help", False):

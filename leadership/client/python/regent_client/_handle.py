@@ -12,7 +12,7 @@ from . import _cancel, _calls, _quorum
 from ._backoff import Backoff
 from ._errors import ApiError, Cancelled, LeaseLost, LeaseReleased, Orphaned, RegentError, TokenStale
 from ._model import Checkpoint, Effect, Effects, Proposal, answer
-from ._term import Json, Next, Notice, Term, number
+from ._term import Json, Next, Notice, Term, number, patience
 
 if TYPE_CHECKING:
     from ._core import Core
@@ -298,10 +298,9 @@ class Handle:
         term, backoff, holder = self._term, Backoff(), {**self._term.holder(), **body}
         error: RegentError | None = None
         while (left := end - self._core.clock()) > 0:
-            limit = min(max(left / 3, 0.25), left)
             try:
                 told = self._core.calls.call(
-                    suffix[1:], "POST", _calls.path(term.election, suffix), holder, changes=True, limit=limit, fresh=error is not None, cleans=True)
+                    suffix[1:], "POST", _calls.path(term.election, suffix), holder, changes=True, limit=patience(left), fresh=error is not None, cleans=True)
             except RegentError as failed:
                 error = failed
                 if isinstance(error, LeaseLost) or not getattr(error, "will_help", False):

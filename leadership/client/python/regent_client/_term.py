@@ -143,9 +143,8 @@ class Term:
         return self.ends_because != "" and self.lease_end >= self._ends_on - 1e-6
 
     def patience(self, now: float) -> float:
-        """The limit of one renewal: a part of what is left, so that a silent connection does not use up all of it."""
-        left = self.left(now)
-        return min(max(left / 3, MIN_TRY), left)
+        """The limit of one renewal."""
+        return patience(self.left(now))
 
     def holder(self) -> dict[str, Any]:
         """How a call in the leader's name names the lease."""
@@ -303,6 +302,12 @@ def lease_seconds(lease: Json) -> float:
         return float(text[:-1]) if isinstance(text, str) and text.endswith("s") else 0.0
     except ValueError:
         return 0.0
+
+
+def patience(left: float) -> float:
+    """The limit of one call of several that there is time for: a part of what is left, so that a silent connection does not
+    use up all of it."""
+    return min(max(left / 3, MIN_TRY), left)
 
 
 def early(duration: float) -> float:

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import json
 import ssl
+import time
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, Callable, Iterable, Iterator, Mapping
 from urllib.parse import urlencode
 
 from . import _cancel, _http, _reply
-from ._errors import InvalidArgument, NotRegent, StoreUnavailable
+from ._errors import Cancelled, InvalidArgument, NotRegent, StoreUnavailable
 from ._wire import address, check_election
 
 LIMIT = 30.0  # seconds of a call, in addition to the wait that it asks for
 MAX_WAIT = 60.0  # seconds that one call may wait
 LARGE = 16 << 20  # bytes of a reply with many elections
 
-#: The credential that identifies the caller, such as an ID token, or a function that returns it, called before each request.
+#: The credential that identifies the caller, such as an ID token, or a function that returns it, called before each request,
+#: in a thread of its own. A call does not wait for it for longer than its limit, or after it is cancelled.
 Credential = str | Callable[[], str]
 
 
@@ -52,12 +54,14 @@ class Calls:
         ends a call that `cleans` up: neither the caller's block nor the end of the client. Raises the server's refusal,
         StoreUnavailable, OutcomeUnknown, NotRegent and Cancelled; it does not retry."""
         text = None if body is None else json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
+        end = time.monotonic() + limit
         with _cancel.both() if cleans else self._scope():
-            head = {"Accept": "application/json", **self._head(), **(headers or {})}
+            head = {"Accept": "application/json", **self._head(limit), **(headers or {})}
             if text is not None:
                 head["Content-Type"] = "application/json"
             try:
-                reply = self._http.exchange(method, path + _query(query), text, head, limit=limit, fresh=fresh, largest=largest)
+                left = end - time.monotonic()
+                reply = self._http.exchange(method, path + _query(query), text, head, limit=left, fresh=fresh, largest=largest)
             except _http.Untrusted as error:
                 raise _untrusted(name, error) from None
             except _http.Unsent as error:
@@ -70,8 +74,8 @@ class Calls:
         self, name: str, path: str, *, query: Mapping[str, Any] | None = None, headers: Mapping[str, str] | None = None, silence: float = 45.0,
     ) -> _http.Stream:
         """Opens a stream of events. Raises what call raises. Close it; Client.close does not."""
-        head = {"Accept": "text/event-stream", **self._head(), **(headers or {})}
         with self._scope():
+            head = {"Accept": "text/event-stream", **self._head(LIMIT), **(headers or {})}
             try:
                 stream = self._http.stream("GET", path + _query(query), head, limit=LIMIT, silence=silence)
                 if stream.status == 200 and stream.headers.get_content_type() == "text/event-stream":
@@ -88,11 +92,13 @@ class Calls:
     def _scope(self) -> AbstractContextManager[_cancel.Cancel]:
         return _cancel.both(_cancel.current(), self._closed)
 
-    def _head(self) -> dict[str, str]:
+    def _head(self, limit: float) -> dict[str, str]:
         if self._credential is None:
             return {}
         try:
-            token = self._credential() if callable(self._credential) else self._credential
+            token = _cancel.within(limit, self._credential, "credential") if callable(self._credential) else self._credential
+        except Cancelled:
+            raise
         except Exception as error:
             raise StoreUnavailable(f"no credential to identify the caller: {error}") from error
         if not token or not token.isascii() or not token.isprintable() or " " in token:

@@ -68,7 +68,7 @@ class Campaign(Generic[H]):
         unlisten = parent._listen(orphaned.cancel, notices=False) if parent else lambda: None
         try:
             with _cancel.both(_cancel.current(), orphaned) as cancel:
-                with Beside() as beside:
+                with Beside(_HEIR_LIMIT) as beside:
                     if self._asked.wait != 0 and self._asked.body.get("role") != "witness":
                         heir = Heir(self._core.calls, self._election, self._candidate, self._key.text, self._asked.on_succession)
                         beside.go(heir.attend)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import threading
 import time
 from contextvars import ContextVar
-from typing import Callable, Iterator
+from typing import Callable, Iterator, TypeVar
 
 from ._errors import Cancelled
+
+T = TypeVar("T")
 
 
 class Wake:
@@ -105,3 +108,32 @@ def both(*either: Cancel) -> Iterator[Cancel]:
         for outer in either:
             stack.enter_context(outer.hook(inner.cancel))
         yield stack.enter_context(inner)
+
+
+def within(seconds: float, call: Callable[[], T], name: str) -> T:
+    """Makes a call that may block without a limit, in a thread of its own, which goes on if it is given up. Raises
+    TimeoutError after so many seconds, and Cancelled at once after the cancel() of the present block."""
+    cancel, wake, end = current(), Wake(), time.monotonic() + seconds
+    found: list[T] = []
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            found.append(call())
+        except BaseException as error:
+            failed.append(error)
+        wake.set()
+
+    try:
+        threading.Thread(target=contextvars.copy_context().run, args=(run,), name=f"regent-client {name}", daemon=True).start()
+    except RuntimeError:  # no more threads, or the process is about to end
+        run()
+    with cancel.hook(wake.set):
+        while not (found or failed or cancel.cancelled) and (left := end - time.monotonic()) > 0:
+            wake.wait(min(left, 1))  # a signal that comes right before a wait is seen only after it
+    cancel.check()
+    if failed:
+        raise failed[0]
+    if not found:
+        raise TimeoutError(f"no {name} in time")
+    return found[0]

@@ -60,7 +60,8 @@ class MetadataCredential:
             last, call = self._last, self._call
         if left > 0 or call is None:
             return last
-        call.done.wait()
+        if not call.done.wait(2 * _TIMEOUT):  # the look-up of its name has no limit
+            raise OSError("the metadata server has no token: no answer in time")
         if call.error is not None:
             raise OSError(f"the metadata server has no token: {call.error}") from call.error
         return call.token

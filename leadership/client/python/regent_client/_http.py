@@ -228,7 +228,7 @@ class Transport:
                 except OSError as error:
                     cancel.check()
                     errors.append(str(error))
-        except OSError as error:
+        except (OSError, UnicodeError) as error:  # the latter for what is no name
             errors.append(str(error))
         raise Unsent(f"{self._server.authority} cannot be reached: {'; '.join(errors)}")
 
@@ -257,30 +257,14 @@ def _left(end: float) -> float:
 
 
 def _resolve(server: Address, end: float) -> list[Any]:
-    """The addresses of the server. Looking up a name has no limit of its own, so it is done beside."""
-    found: list[Any] = []
+    """The addresses of the server. Looking up a name has no limit of its own."""
 
-    def look() -> None:
-        try:
-            found.append(socket.getaddrinfo(server.host, server.port, type=socket.SOCK_STREAM))
-        except OSError as error:
-            found.append(error)
+    def look() -> list[Any]:
+        return list(socket.getaddrinfo(server.host, server.port, type=socket.SOCK_STREAM))
 
     if server.host.replace(".", "").isdecimal() or ":" in server.host:
-        look()
-    else:
-        beside = threading.Thread(target=look, name="regent-client resolve", daemon=True)
-        try:
-            beside.start()
-        except RuntimeError:  # no more threads, or the process is about to end
-            look()
-        else:
-            beside.join(_left(end))
-    if not found:
-        raise TimeoutError("its name is not resolved in time")
-    if isinstance(found[0], OSError):
-        raise found[0]
-    return list(found[0])
+        return look()
+    return _cancel.within(_left(end), look, "address")
 
 
 def _settle(sock: socket.socket) -> None:

@@ -111,10 +111,11 @@ def sleep(calls: Calls, seconds: float) -> None:
 
 
 class Beside:
-    """Runs functions in threads of their own as long as its block lasts, and ends them with it."""
+    """Runs functions in threads of their own as long as its block lasts, and ends them with it, for which it waits for
+    `patience` seconds at most."""
 
-    def __init__(self) -> None:
-        self._cancel = _cancel.Cancel()
+    def __init__(self, patience: float = 15.0) -> None:
+        self._cancel, self._patience = _cancel.Cancel(), patience
         self._threads: list[threading.Thread] = []
 
     def go(self, run: Callable[[], object]) -> None:
@@ -140,6 +141,7 @@ class Beside:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+        end = now() + self._patience
         for thread in self._threads:
             if thread is not threading.current_thread():
-                thread.join()
+                thread.join(max(end - now(), 0))

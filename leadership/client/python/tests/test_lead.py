@@ -16,12 +16,12 @@ from unittest import mock
 
 import regent_client
 from regent_client import (
-    Cancel, Cancelled, Client, ElectionDeleted, InvalidArgument, LeaseHeld, LeaseLost, NotEligible, OutcomeUnknown,
+    Cancel, Cancelled, Client, ElectionDeleted, InvalidArgument, LeaseExpired, LeaseHeld, LeaseLost, NotEligible, OutcomeUnknown,
     PayloadTooLarge, RateLimited, StoreUnavailable,
 )
 
 from .case import Case
-from .scripted import PATIENCE, Clock, Held, changed, cut, dribble, raw, refuse, reply
+from .scripted import PATIENCE, Clock, Handler, Held, changed, cut, dribble, lost, raw, refuse, reply
 
 
 class Leading(Case):
@@ -144,6 +144,56 @@ class Leading(Case):
                 lease.begin_effect("mail")
         self.assertEqual(len(self.server.of("begin")), 3)
 
+    def test_an_effect_that_is_begun_after_the_end_of_the_lease_is_not_to_be_caused(self) -> None:
+        clock = Clock()
+        effect = {"election": "reports", "effectId": "mail", "state": "new", "fencingToken": 1, "leaderId": "ann", "at": "2027-03-01T12:00:00Z"}
+
+        def late(handler: Handler, act: Callable[[], Any]) -> None:
+            clock.now += 600
+            handler.answer(200, effect)
+
+        self.server.faults["begin"].append(late)
+        with self.assertRaises(LeaseExpired), self.new("ann", clock=clock).lead("reports") as lease:
+            lease.begin_effect("mail")
+            self.fail("the effect is new, and the lease over")
+
+    def test_no_call_in_the_leaders_name_has_more_time_than_the_lease(self) -> None:
+        self.server.expires = 29
+        with self.client.lead("reports") as lease, mock.patch.object(lease._core.calls, "call", side_effect=InvalidArgument("no")) as called:
+            for call in (lambda: lease.begin_effect("mail"), lambda: lease.checkpoint.put(1), lambda: lease.await_followers(1), lambda: next(lease.asked())):
+                with self.assertRaises(InvalidArgument):
+                    call()
+            limits = [of.kwargs["limit"] for of in called.call_args_list]
+        self.assertEqual(len(limits), 4)
+        self.assertLess(max(limits), 29)
+
+    def test_a_campaign_does_not_wait_for_what_runs_beside_it(self) -> None:
+        go, ended = threading.Event(), []
+        self.addCleanup(go.set)
+
+        def attend(_: object) -> None:
+            go.wait(PATIENCE)
+            ended.append(1)
+
+        with mock.patch("regent_client._campaign.Heir.attend", attend), self.client.lead("reports"):
+            self.assertEqual(ended, [])
+
+    def test_what_the_program_changes_meanwhile_is_not_sent(self) -> None:
+        data: dict[str, Any] = {"a": []}
+
+        def change(handler: Handler, act: Callable[[], Any]) -> None:
+            data["a"].append(object())
+            refuse("STORE_UNAVAILABLE")(handler, act)
+
+        head = {"election": "reports", "index": 0, "snapshotIndex": 0}
+        self.server.faults["acquire"].append(change)
+        self.server.faults["open"].append(reply(200, head))
+        self.server.faults["append"].extend((change, reply(200, {**head, "index": 1})))
+        with self.client.lead("reports", metadata=data) as lease:
+            data["a"].clear()
+            self.assertEqual(lease.journal.append(data), 1)
+        self.assertEqual([r.body.get("metadata") or r.body["entries"][0]["data"] for r in self.server.of("acquire", "append")], [{"a": []}] * 4)
+
     def test_what_is_too_large_is_not_sent(self) -> None:
         with self.client.lead("reports") as lease:
             lease.journal._log.index = 0
@@ -246,6 +296,78 @@ class Cancelling(Case):
         thread, result = self.beside(run)
         thread.join(PATIENCE)
         self.assertGreater(result[0], 10)
+
+    def cancelled(self) -> None:
+        """Campaigns for a lease whose grant is held back, and gives up."""
+        cancel = Cancel()
+        thread, result = self.beside(lambda: self.client.lead("reports").acquire() if cancel.__enter__() else None)
+        self.until(lambda: self.server.of("acquire"), "it asks")
+        cancel.cancel()
+        thread.join(PATIENCE)
+        self.assertIsInstance(result[0], Cancelled)
+
+    def test_a_lease_that_is_granted_soon_after_its_candidate_has_given_up_is_released(self) -> None:
+        written = threading.Event()
+
+        def slowly(handler: Handler, act: Callable[[], Any]) -> None:
+            written.wait(PATIENCE)
+            lost(handler, act)
+
+        class Time:
+            now = 0.0
+
+            @classmethod
+            def monotonic(cls) -> float:
+                return cls.now
+
+            @classmethod
+            def sleep(cls, seconds: float) -> None:
+                cls.now += seconds
+                if cls.now > 1.9:
+                    written.set()
+                    self.until(lambda: self.server.elections["reports"].token, "the grant")
+
+        self.server.faults["acquire"].append(slowly)
+        with mock.patch("regent_client._campaign.time", Time):
+            self.cancelled()
+        written.set()
+        self.until(lambda: self.server.elections["reports"].token, "the grant")
+        self.assertEqual(self.server.elections["reports"].leader, "")
+
+    def test_a_lease_that_may_have_been_granted_is_looked_for_after_reads_that_fail(self) -> None:
+        self.server.faults["acquire"].append(Held())
+        self.server.faults["read"].extend([refuse("STORE_UNAVAILABLE")] * 2)
+        with mock.patch("regent_client._campaign.ABANDON_LIMIT", PATIENCE):
+            self.cancelled()
+        self.assertEqual(self.server.elections["reports"].leader, "")
+        self.server.requests.clear()
+        self.server.faults["acquire"].append(Held())
+        self.server.faults["read"].append(refuse("PERMISSION_DENIED"))
+        with self.assertLogs("regent_client", "WARNING") as logs:
+            self.cancelled()
+        self.assertIn("it ends by itself: PERMISSION_DENIED", "\n".join(logs.output))
+
+    def test_a_credential_that_does_not_come_is_waited_for_within_the_limit_of_the_call(self) -> None:
+        asked, go, got = threading.Event(), threading.Event(), []
+        self.addCleanup(go.set)
+
+        def credential() -> str:
+            asked.set()
+            go.wait(PATIENCE)
+            got.append("token")
+            return "token"
+
+        client, cancel = self.new("ann", credential=credential), Cancel()
+        with self.assertRaisesRegex(StoreUnavailable, "no credential in time"):
+            client._core.calls.call("read", "GET", "/v1/elections/reports", limit=0.05, cleans=True)
+        for call in (lambda: client.read("reports"), lambda: next(client.observe("reports"))):
+            asked.clear()
+            thread, result = self.beside(lambda: call() if cancel.__enter__() else None)
+            self.assertTrue(asked.wait(PATIENCE))
+            cancel.cancel()
+            thread.join(PATIENCE)
+            self.assertIsInstance(result[0], Cancelled)
+        self.assertEqual((got, self.server.requests), ([], []))
 
     def test_close_ends_a_campaign(self) -> None:
         with self.new("bob").lead("reports"):

@@ -33,6 +33,7 @@ class Membership:
             self._body["note"] = note
         self._seen = seen
         self._lock = threading.Condition()
+        self._seen_last = 0  # what seen has returned last
         self._follows = 0  # the token that the member has said; guarded by _lock, as the next two
         self._revision = -1  # of leader and token
         self._news = "", 0
@@ -84,7 +85,9 @@ class Membership:
             log.info("election %s: the member could not leave; it vanishes when its time is over: %s", self.election, error)
 
     def _join(self) -> None:
-        follows = self._seen() if self._seen else self.token
+        follows = self._following()
+        if self._seen:
+            check(self._calls)  # it may have taken so long that the member has left
         seen = {"seenToken": follows} if follows else {}
         found = self._calls.call("join", "POST", path(self.election, ":join"), {**self._body, **seen}, changes=True, limit=_JOIN, cleans=True)
         with self._lock:
@@ -105,7 +108,17 @@ class Membership:
 
     def _stale(self) -> bool:
         """Whether the member follows another token than it has said; without seen it follows the newest."""
-        return (self._seen() if self._seen else self.token) != self._follows
+        return self._following() != self._follows
+
+    def _following(self) -> int:
+        """The token that the member follows: while seen fails, the last one."""
+        if not self._seen:
+            return self.token
+        try:
+            self._seen_last = self._seen()
+        except Exception:
+            log.exception("election %s: seen has failed; the member goes on, and follows token %s as before", self.election, self._seen_last)
+        return self._seen_last
 
     def _rest(self, pause: float) -> None:
         """Returns when the member has to join again."""

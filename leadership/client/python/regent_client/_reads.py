@@ -131,7 +131,8 @@ class Reads:
         """A block that is a member of an election, by this client's candidate's name unless another is given. It joins
         again every third of `ttl` (10 s to 5 min), also after errors that may pass, and leaves at the end; a member that
         has died vanishes after ttl. `seen` returns the newest fencing token that the member follows, 0 for none; it is
-        asked every second. Without it the member follows the newest that it has heard of."""
+        asked every second, and what it has returned last counts while it fails. Without it the member follows the newest
+        that it has heard of."""
         name = self._core.candidate if member is None else member
         return Member(Membership(self._core.calls, election, name, role, ttl, note, seen))
 

@@ -131,6 +131,8 @@ class Beside:
             pass
         except RegentError as error:
             log.warning("%s has ended: %s", getattr(run, "__qualname__", run), error)
+        except Exception:
+            log.exception("%s has ended", getattr(run, "__qualname__", run))
 
     def __enter__(self) -> Beside:
         return self

@@ -15,7 +15,7 @@ from regent_client import Deposed, LeaseExpired, LeaseLost, Orphaned, TermEnded
 
 from . import scripted
 from .case import Case
-from .scripted import PATIENCE, Clock, Held, lost, refuse
+from .scripted import PATIENCE, Clock, Held, changed, lost, refuse
 
 
 class Renewing(Case):
@@ -113,6 +113,55 @@ class Renewing(Case):
         text = "\n".join(logs.output)
         for part in ("leading as ann with token 1", "could not be renewed; trying until the deadline", "renewed again", "released"):
             self.assertIn(part, text)
+
+
+class Starting(Case):
+    """Where a thread cannot be started for once."""
+
+    def fails(self, name: str, *which: int) -> contextlib.AbstractContextManager[object]:
+        start, count = threading.Thread.start, itertools.count()
+
+        def fail(thread: threading.Thread) -> None:
+            if thread.name == name and next(count) in which:
+                raise RuntimeError("can't start new thread")
+            start(thread)
+
+        return mock.patch.object(threading.Thread, "start", fail)
+
+    def test_the_next_lease_is_renewed(self) -> None:
+        self.server.renew = 0.03
+        with self.fails("regent-client keeper", 0):
+            with self.assertRaises(RuntimeError):
+                self.client.lead("reports").acquire()
+            with self.client.lead("reports"):
+                self.until(lambda: self.server.of("renew"), "a renewal")
+
+    def test_a_candidate_and_a_member_leave_nothing_behind(self) -> None:
+        with self.fails("regent-client beside", 0, 2):
+            with self.assertRaisesRegex(RuntimeError, "can't start"):
+                self.client.lead("reports").acquire()
+            member = self.client.join("reports")
+            with self.assertRaisesRegex(RuntimeError, "can't start"), member:
+                self.fail("it is a member")
+        self.assertEqual([thread.is_alive() for thread in member._beside._threads], [False])
+        self.assertEqual(len(self.server.of("leave")), 1)
+
+
+class Staying(Case):
+    def test_a_member_goes_on_when_its_function_fails(self) -> None:
+        says: list[Any] = [3, OSError("away"), OSError("still away")]
+
+        def seen() -> int:
+            said = says.pop(0) if says else 4
+            if isinstance(said, OSError):
+                raise said
+            return said
+
+        self.server.faults["join"].extend([changed(readAt="2027-03-01T12:00:00Z")] * 2)
+        with mock.patch("regent_client._members._LOOK", 0.01), self.assertLogs("regent_client") as logs, self.client.join("reports", seen=seen):
+            self.until(lambda: len(self.server.of("join")) == 2, "it follows another token")
+        self.assertEqual([r.body["seenToken"] for r in self.server.of("join")], [3, 4])
+        self.assertEqual(len([line for line in logs.output if "follows token 3 as before" in line]), 2)
 
 
 class Expiring(Case):

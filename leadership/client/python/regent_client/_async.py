@@ -71,9 +71,9 @@ class AsyncReads:
         return await in_thread(lambda: self._reads.events(election, after=after, limit=limit))
 
     def observe(
-        self, election: str | None = None, *, prefix: str = "", after: int | str | None = None
+        self, election: str | None = None, *, prefix: str = "", of: str | None = None, after: int | str | None = None
     ) -> AsyncGenerator[Event, None]:
-        return iterate(self._reads.observe(election, prefix=prefix, after=after))
+        return iterate(self._reads.observe(election, prefix=prefix, of=of, after=after))
 
     async def check_token(self, election: str, token: int, *, use: Literal["read", "write"] = "read") -> Reading:
         return await in_thread(lambda: self._reads.check_token(election, token, use=use))

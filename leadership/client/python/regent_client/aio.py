@@ -44,7 +44,8 @@ class Done:
         return not lease or not lease.valid()
 
     async def wait(self) -> bool:
-        await self._event.wait()
+        if not self.is_set():
+            await self._event.wait()
         return True
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import threading
+import time
 import weakref
 from typing import Iterator
 
@@ -31,6 +33,12 @@ class Done(threading.Event):
     def is_set(self) -> bool:
         lease = self._lease()
         return not lease or not lease.valid() or super().is_set()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        end = math.inf if timeout is None else time.monotonic() + timeout
+        while not self.is_set() and (left := end - time.monotonic()) > 0:
+            super().wait(min(left, 1))  # nothing sets it in a process that was forked off
+        return self.is_set()
 
 
 class Lease(Leads, Handle):

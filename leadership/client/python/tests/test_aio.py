@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import inspect
 import itertools
 import os
 import subprocess
@@ -14,8 +15,8 @@ import time
 import unittest
 from typing import Any, Callable
 
-from regent_client import LeaseExpired, LeaseReleased
-from regent_client.aio import Client
+from regent_client import LeaseExpired, LeaseReleased, _async, _leads, client
+from regent_client.aio import Client, Lease
 
 from .scripted import PATIENCE, Clock, Held, Server, cut, serving
 
@@ -145,6 +146,16 @@ class Leading(Case):
             self.server.more.clear()
             self.assertEqual((await notices.__anext__()).kind, "goesOn")
         self.assertEqual([n async for n in notices], [])
+
+
+class Names(unittest.TestCase):
+    def test_each_method_takes_what_that_of_the_client_with_threads_takes(self) -> None:
+        for threads, tasks in ((client.Client, Client), (client.Lease, Lease), (_leads.Checkpoints, _async.AsyncCheckpoints), (_leads.Journal, _async.AsyncJournal)):
+            for name, method in inspect.getmembers(threads, inspect.isfunction):
+                if name[0] != "_" and name != "close":
+                    with self.subTest(f"{threads.__name__}.{name}"):
+                        of = [[(p.name, p.kind, p.default) for p in inspect.signature(f).parameters.values()] for f in (method, getattr(tasks, name))]
+                        self.assertEqual(*of)
 
 
 class Cancelling(Case):

@@ -464,7 +464,7 @@ class Forking(Case):
         child = os.fork()
         if not child:
             try:
-                said = {"valid": lease.valid(), "lost": isinstance(lease.lost, LeaseLost), "done": lease.done.is_set()}
+                said = {"valid": lease.valid(), "lost": isinstance(lease.lost, LeaseLost), "done": lease.done.is_set(), "waits": not lease.done.wait(5)}
                 lease.release()
                 with self.client.lead("child") as own:
                     self.clock.now += 201
@@ -478,7 +478,7 @@ class Forking(Case):
         with open(read, "rb") as pipe:
             said = json.load(pipe)
         os.waitpid(child, 0)
-        self.assertEqual(said, {"valid": False, "lost": True, "done": True})
+        self.assertEqual(said, {"valid": False, "lost": True, "done": True, "waits": False})
         self.assertTrue(lease.valid())
         self.assertEqual({r.election for r in self.server.of("release", "renew")}, {"child"})
         lease.release()

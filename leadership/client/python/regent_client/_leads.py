@@ -6,6 +6,7 @@ After OutcomeUnknown, and after LeaseLost, they may have been carried out."""
 from __future__ import annotations
 
 import json
+import secrets
 import threading
 from typing import Any, Generator, Iterable, Literal, TypeVar
 
@@ -130,15 +131,16 @@ class Leads:
 
     def begin_effect(self, effect_id: str) -> Effect:
         """Notes that the leader is about to cause an effect, such as "invoice-2026-11", and returns how it stands. Returns
-        once the note is durable. Only with the state "new", also of a call repeated under the same token, the leader may
-        cause the effect; it calls finish_effect right after. "done": a leader has finished it, with this result.
-        "inDoubt": it was begun under an earlier token and not finished; find out whether the target has it, and finish it.
+        once the note is durable. Only with the state "new" the leader may cause the effect; it calls finish_effect right
+        after. "done": a leader has finished it, with this result. "inDoubt": an earlier leader, or an earlier call, which
+        may have been another process with this lease, has begun it and not finished it; find out whether the target has
+        it, and finish it.
 
         This is not exactly once: a leader that stops in between leaves the effect in doubt. A target that takes an
         idempotency key should get the effect's id as that. Errors: TokenStale, once a later leader has begun one, or has
         inherited; LeaseLost, also if the answer came after the end of the lease; LimitExceeded, if too many are not
         finished; InvalidArgument; OutcomeUnknown."""
-        return self._effect("begin effect", ":begin", {"effectId": effect_id})
+        return self._effect("begin effect", ":begin", {"effectId": effect_id, "attemptId": secrets.token_hex(16)})
 
     def finish_effect(self, effect_id: str, result: JSON = None) -> None:
         """Notes that an effect was caused, so that no leader causes it again: the result, for those that begin it later,

@@ -168,7 +168,8 @@ class Checkpoint:
 @dataclass(frozen=True)
 class Effect:
     """What a leader has noted before it caused it. The states are "new" (the answer to begin_effect: the caller may cause
-    it), "begun", "done", and "inDoubt" (begun under an earlier token and not finished); later versions may add some."""
+    it), "begun", "done", and "inDoubt" (begun under an earlier token, or by an earlier call, and not finished); later
+    versions may add some."""
 
     effect_id: str
     state: str

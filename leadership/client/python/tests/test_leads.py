@@ -155,7 +155,7 @@ class LeftBehind(RealCase):
             self.assertEqual((former.in_doubt, self.client.effects("reports").effects), ([], []))
             with self.assertRaises(NotFound):
                 former.finish_effect("mail-1")
-            self.assertEqual([former.begin_effect("mail-1").state for _ in range(2)], ["new", "new"])
+            self.assertEqual([former.begin_effect("mail-1").state for _ in range(2)], ["new", "inDoubt"])
             for _ in range(2):
                 former.finish_effect("mail-1", {"id": "ö"})
             with self.assertRaises(InvalidArgument):

@@ -18,12 +18,17 @@ func (l *Lease) InDoubt() []leadership.Effect { return l.inDoubt }
 // lease, is told that the effect is in doubt. It blocks until the note is durable, and is repeated
 // as Checkpoint is.
 //
-// Errors: those of Checkpoint; leadership.LimitExceeded.
+// Errors: those of Checkpoint, also if the lease is over when the answer comes: the next leader has
+// the effect in doubt then; leadership.LimitExceeded.
 func (l *Lease) BeginEffect(ctx context.Context, id leadership.EffectID) (leadership.Effect, error) {
 	attempt := rand.Text()
-	return persist(ctx, l, func(ctx context.Context, r leadership.LeaseRequest) (leadership.Effect, error) {
+	e, err := persist(ctx, l, func(ctx context.Context, r leadership.LeaseRequest) (leadership.Effect, error) {
 		return l.client.BeginEffect(ctx, leadership.EffectRequest{LeaseRequest: r, ID: id, Attempt: attempt})
 	})
+	if cause, _ := l.ending(); err == nil && cause != nil { // the timer that ends the call may be late
+		return leadership.Effect{}, cause
+	}
+	return e, err
 }
 
 // FinishEffect notes that an effect was caused, so that no leader causes it again: result is

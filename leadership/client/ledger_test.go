@@ -64,6 +64,35 @@ func TestACheckpointIsInheritedByTheNextLeader(t *testing.T) {
 	})
 }
 
+// A machine was suspended with the answer in its buffers, so no timer has fired yet.
+func TestAnEffectIsNotNewOnceTheLeaseIsOver(t *testing.T) {
+	for suffix, want := range map[string]error{wire.Begin: client.ErrExpired, wire.Finish: nil} { // what is done is done
+		t.Run(suffix, func(t *testing.T) {
+			bubble(t, func(t *testing.T, server *clienttest.Server) {
+				config := server.Config()
+				clock, suspended := config.Clock, atomic.Int64{}
+				config.Candidate, config.Clock = named("ann"), func() time.Duration { return clock() + time.Duration(suspended.Load()) }
+				config.HTTP = through(config.HTTP, func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
+					response, err := send()
+					if strings.HasSuffix(r.URL.Path, suffix) {
+						suspended.Store(int64(time.Minute))
+					}
+					return response, err
+				})
+				l := lead(t, newClient(t, config))
+				e, err := l.BeginEffect(t.Context(), "mail")
+				if err == nil {
+					err = l.FinishEffect(t.Context(), "mail", nil)
+				}
+				if !errors.Is(err, want) || (e.State == leadership.EffectNew) != (want == nil) {
+					t.Errorf("the answer came after the lease: %v, effect %q", err, e.State)
+				}
+				l.Resign(t.Context())
+			})
+		})
+	}
+}
+
 func TestAnAppendOfUnknownOutcomeIsFoundOutByTheSameCall(t *testing.T) {
 	bubble(t, func(t *testing.T, server *clienttest.Server) {
 		var lose atomic.Bool

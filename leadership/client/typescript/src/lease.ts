@@ -163,15 +163,17 @@ export class Lease {
    * the note is durable. Only with the state "new", also of a call repeated under the same token, the leader may
    * cause the effect; it calls finishEffect right after. "done": a leader has finished it, with this result.
    * "inDoubt": it was begun under an earlier token and not finished; find out whether the target has it, and
-   * finish it.
+   * finish it. It throws if the lease is over when the answer comes: the next leader has the effect in doubt then.
    *
    * This is not exactly once: a leader that stops in between leaves the effect in doubt. A target that takes an
    * idempotency key should get the effect's id as that. It is repeated as checkpoint.put is. Errors: TokenStale,
    * once a later leader has begun one, or has inherited; LeaseLost; LimitExceeded, if too many are not finished;
    * InvalidArgument; OutcomeUnknown.
    */
-  beginEffect(id: string, options: CallOptions = {}): Promise<Effect> {
-    return persist(this.#leader, options, (r, o) => changeEffect(this.#calls.http, ":begin", r, id, undefined, o));
+  async beginEffect(id: string, options: CallOptions = {}): Promise<Effect> {
+    const effect = await persist(this.#leader, options, (r, o) => changeEffect(this.#calls.http, ":begin", r, id, undefined, o));
+    this.check(); // the timer that cuts the call off may be late
+    return effect;
   }
 
   /**

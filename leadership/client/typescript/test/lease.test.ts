@@ -238,9 +238,24 @@ test("stepping down from a lease that is over says so", async () => {
   assert.equal(s.of("stepDown").length + other.of("stepDown").length, 0);
 });
 
+const effect = { election: "reports", effectId: "mail", state: "new", fencingToken: 1, leaderId: "ann", at: "2026-01-01T00:00:00Z" };
+
+test("an effect is not new once the lease is over by the clock, though no timer has fired", async () => {
+  const suspended = async (verb: string): Promise<Lease> => {
+    const [s, lease] = await leading();
+    s.on(verb, () => {
+      s.clock.jump(40_000);
+      return reply(effect);
+    });
+    return lease;
+  };
+  const lease = await suspended("begin");
+  await assert.rejects(lease.beginEffect("mail"), (e: LeaseLost) => e.end === "DEADLINE");
+  await (await suspended("finish")).finishEffect("mail"); // what is done is done
+});
+
 test("an answer about another effect is not believed", async () => {
   const [s, lease] = await leading();
-  const effect = { election: "reports", effectId: "mail", state: "new", fencingToken: 1, leaderId: "ann", at: "2026-01-01T00:00:00Z" };
   s.on("begin", () => reply({ ...effect, effectId: "letter" }), () => reply(effect));
   const begun = lease.beginEffect("mail");
   await s.clock.advance(5_000);

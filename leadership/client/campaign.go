@@ -279,8 +279,15 @@ func (k *campaigner) pause(err error, held bool) time.Duration {
 	return d
 }
 
-// abandonTimeout limits the release of a lease after a failed campaign.
-const abandonTimeout = 5 * time.Second
+const (
+	// abandonTimeout limits the release of a lease after a failed campaign.
+	abandonTimeout = 5 * time.Second
+	// underWay is how long after its caller has given up a request may still be granted a lease: a
+	// write of a slow store takes so long.
+	underWay = 2500 * time.Millisecond
+	// maxLookPause is the longest pause between two looks for such a lease.
+	maxLookPause = 500 * time.Millisecond
+)
 
 // abandon releases a lease that was granted in a call whose answer was lost or came too late. Such
 // a call may still be in progress when its caller gives up, so a vacant election is read again.
@@ -290,16 +297,14 @@ func (k *campaigner) abandon(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abandonTimeout)
 	defer cancel()
-	again := backoff{}
-	for pause := minRetry; ; {
+	began := k.clock()
+	for pause := (backoff{}); ; {
 		lease, err := k.Get(ctx, k.request.Election)
 		if err == nil && lease.Config.Seats > 0 {
 			lease, err = k.atSeat(ctx, lease)
 		}
 		switch {
 		case transient(err) && ctx.Err() == nil: // the next read may find it
-			sleep(ctx, min(again.after(err), maxLookPause))
-			continue
 		case err != nil && !errors.Is(err, leadership.NotFound):
 			k.log.Warn("a lease may have been granted that is not wanted; it ends by itself", "reason", err)
 			return
@@ -309,11 +314,10 @@ func (k *campaigner) abandon(ctx context.Context) {
 				Election: lease.Election, CandidateID: k.request.CandidateID, Key: *k.request.Key, Token: lease.Token,
 			}, released)
 			return
-		case err == nil && lease.State == leadership.Held, pause > maxLookPause:
+		case err == nil && lease.State == leadership.Held, k.clock()-began >= underWay:
 			return
 		}
-		sleep(ctx, pause)
-		pause *= 3
+		sleep(ctx, min(pause.after(err), maxLookPause))
 	}
 }
 
@@ -326,9 +330,6 @@ func (k *campaigner) atSeat(ctx context.Context, whole leadership.Lease) (leader
 	}
 	return k.Get(ctx, whole.Election.Seat(x.Seat))
 }
-
-// maxLookPause is the longest pause between two reads after a failed campaign.
-const maxLookPause = 500 * time.Millisecond
 
 // Resign stops renewing and releases the lease, so that the next leader need not wait for its end.
 // Everything that acts as leader must have stopped before. It retries until it is answered or ctx

@@ -130,7 +130,7 @@ func TestCampaignCancelledDuringItsRequestLeavesNoLease(t *testing.T) {
 			stop()
 			go func() {
 				defer close(arrived)
-				time.Sleep(300 * time.Millisecond)
+				time.Sleep(2 * time.Second)
 				late := r.Clone(context.Background())
 				late.Body, _ = r.GetBody()
 				response, err := server.Config().HTTP.Transport.RoundTrip(late)

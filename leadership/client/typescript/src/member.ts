@@ -1,9 +1,11 @@
 import { join, leave } from "./api.ts";
 import { Backoff } from "./backoff.ts";
+import { timer } from "./clock.ts";
 import { LimitExceeded, NotFound, OutcomeUnknown, invalid, transient } from "./errors.ts";
 import type { Http } from "./http.ts";
 import { callback, type Log } from "./log.ts";
 import { sleep } from "./resume.ts";
+import type { ElectionState, JoinRequest } from "./schemas.ts";
 import { linked, onAbort } from "./wait.ts";
 import { candidateID, milliseconds, path, quote, text, type Duration } from "./wire.ts";
 import { watch } from "./watch.ts";
@@ -37,7 +39,7 @@ export interface MemberOptions {
   signal?: AbortSignal | undefined;
 }
 
-/** How often seenToken is asked, and how long leaving may take, in milliseconds. */
+/** How often seenToken is asked, and how long the call that leaves, or a join before it, may take, in milliseconds. */
 const seenEvery = 1_000;
 const leaveLimit = 5_000;
 
@@ -138,9 +140,10 @@ export class Member implements AsyncDisposable {
     const { role = "follower", note } = this.#options;
     this.#seen = this.#follows();
     this.#due = false;
+    this.#end.signal.throwIfAborted(); // seenToken may have ended it
     const request = { candidateId: this.id, role, ttl: text(this.#ttl), ...(this.#seen > 0 ? { seenToken: this.#seen } : {}), ...(note ? { note } : {}) };
     try {
-      const state = await join(this.#http, this.election, request, { signal: this.#end.signal });
+      const state = await this.#joinOnce(request);
       this.#backoff.reset();
       this.#answered = true;
       if (this.#hear(state.revision, { leader: state.leaderId, token: state.fencingToken })) return 0; // it has to say so
@@ -148,8 +151,22 @@ export class Member implements AsyncDisposable {
     } catch (e) {
       if (this.#end.signal.aborted || e instanceof OutcomeUnknown) this.#unknown = true;
       if (!transient(e) && !(e instanceof LimitExceeded) && !(e instanceof NotFound)) throw e;
-      this.#onFailure?.(e);
+      if (!this.#end.signal.aborted) this.#onFailure?.(e);
       return this.#backoff.after(e);
+    }
+  }
+
+  // Waits for the answer, also when the membership ends, for as long as it may take to leave: a join that is cut off may
+  // be carried out after the member has left.
+  async #joinOnce(request: JoinRequest): Promise<ElectionState> {
+    const late = new AbortController();
+    let cancel = (): void => {};
+    const unhook = onAbort(this.#end.signal, () => (cancel = timer(leaveLimit, () => late.abort())));
+    try {
+      return await join(this.#http, this.election, request, { signal: late.signal });
+    } finally {
+      unhook();
+      cancel();
     }
   }
 

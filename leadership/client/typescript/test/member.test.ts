@@ -70,6 +70,25 @@ test("a member that is disposed of, or whose signal fires, has left", async (t) 
   await lease.release();
 });
 
+test("a member waits for the answer to its join before it leaves: one that is cut off may be carried out afterwards", async (t) => {
+  const heard: string[] = [];
+  let answer = (): void => {};
+  const url = await scripted(t, (request, response) => {
+    if (request.method !== "POST") return; // its stream
+    heard.push(request.url!.split(":")[1]!);
+    const say = (): void => reply(response, 200, { election: "plan", state: "vacant", fencingToken: 1, revision: 1, readAt: "2026-01-01T00:00:00Z" });
+    if (heard.length === 1) answer = say;
+    else say();
+  });
+  const member = new Client(url).member("plan", { id: "bob", seenToken: () => 0 });
+  await until(() => heard.length === 1);
+  const left = member.leave();
+  answer();
+  await left;
+  await member.joined;
+  assert.deepEqual(heard, ["join", "leave"]);
+});
+
 test("an error that would stay ends the membership", async (t) => {
   let joins = 0;
   const url = await scripted(t, (request, response) => {

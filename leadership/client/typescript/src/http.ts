@@ -47,7 +47,8 @@ export interface HttpOptions {
 
 const contentType = "application/json";
 const problemType = "application/problem+json";
-const defaultLimit = 30_000;
+/** @internal Milliseconds for an exchange in which the server is not asked to wait. */
+export const defaultLimit = 30_000;
 const defaultMaxReply = 1 << 20;
 /** How many characters of a reply that is not Regent's an error shows. */
 const maxStart = 256;
@@ -87,7 +88,8 @@ export class Http {
   async open(k: Call): Promise<Response> {
     const limited = new Limited(k.signal, this.#clock, k.limit ?? defaultLimit);
     try {
-      const response = await this.#send(k, limited, "text/event-stream");
+      const headers = { ...k.headers, "accept-encoding": "identity" }; // compression could hold events back
+      const response = await this.#send({ ...k, headers }, limited, "text/event-stream");
       if (response.status === 200 && mediaType(response) === "text/event-stream") return response;
       const text = await this.#read(k, response, limited);
       throw refusal(k, response, text);

@@ -59,9 +59,9 @@ export interface CheckOptions extends CallOptions {
 }
 
 /** @internal Says why a candidate does not lead. */
-export function explain(http: Http, election: string, candidate: string, options: CallOptions = {}): Promise<Explanation> {
+export function explain(http: Http, election: string, candidate: string, bounds: Bounds = {}): Promise<Explanation> {
   candidateID(candidate);
-  return about(http, election, "explain", `/candidates/${candidate}:explain`, get(options));
+  return about(http, election, "explain", `/candidates/${candidate}:explain`, { ...get(bounds), ...bounds });
 }
 
 /** @internal Makes the caller a member until the ttl of the request is over, and returns who leads. */

@@ -6,6 +6,7 @@ import type { Clock } from "./clock.ts";
 import { LeaseHeld, LeaseLost, NotFound, OutcomeUnknown, RateLimited, RegentError, invalid, transient } from "./errors.ts";
 import type { Groups } from "./groups.ts";
 import { Heir } from "./heir.ts";
+import { defaultLimit } from "./http.ts";
 import { Keeper, about, patience } from "./keeper.ts";
 import { Lease, release } from "./lease.ts";
 import type { Log } from "./log.ts";
@@ -19,6 +20,8 @@ const maxWait = 60_000;
 const triesWithoutWait = 3;
 /** The longest pause of a candidate in line: the server keeps its place for 5 s. */
 const maxLinePause = 4000;
+/** How much longer than its wait a campaign may take, in milliseconds, if the server does not answer. */
+const slack = 10_000;
 /** Milliseconds for the release of a lease that is not wanted any more. */
 const abandonTimeout = 5000;
 /** How long after its caller has gone a request may still be granted a lease: a write of a slow store takes so long. */
@@ -87,11 +90,12 @@ export class Campaign {
   async #ask(signal: AbortSignal): Promise<Lease> {
     const { clock } = this.#means;
     const end = clock.now() + this.#wait;
+    let last = end + slack;
     for (let round = 1; ; round++) {
       signal.throwIfAborted();
       const wait = Math.floor(Math.min(maxWait, Math.max(0, end - clock.now())));
       try {
-        return await this.#once(wait, signal);
+        return await this.#once(wait, last - clock.now(), signal);
       } catch (e) {
         signal.throwIfAborted();
         if (this.#heir.due) continue; // its own lease waits for it
@@ -99,14 +103,15 @@ export class Campaign {
         const held = e instanceof LeaseHeld;
         // with LEASE_LOST the lease of an earlier call, whose reply was lost or late, was over when this one renewed it
         if (!held && !(e instanceof LeaseLost) && !transient(e)) throw e;
-        if (this.#wait === 0 ? (held && !turn) || round === triesWithoutWait : clock.now() >= end) throw e;
         const pause = this.#pause(e, held, wait);
+        if (this.#wait === 0) last += turn;
+        if (this.#wait === 0 ? (held && !turn) || round === triesWithoutWait || clock.now() + pause >= last : clock.now() >= end) throw e;
         await sleep(clock, Math.min(pause, this.#wait === 0 ? Infinity : end - clock.now()), signal);
       }
     }
   }
 
-  async #once(wait: number, signal: AbortSignal): Promise<Lease> {
+  async #once(wait: number, left: number, signal: AbortSignal): Promise<Lease> {
     const { calls, clock, groups, log } = this.#means;
     const turn = this.#heir.begin();
     const request = this.#request(turn.claims ? 0 : wait);
@@ -115,7 +120,7 @@ export class Campaign {
     const sent = this.#sent;
     let grant;
     try {
-      grant = await calls.acquire(request, { signal: call.signal });
+      grant = await calls.acquire(request, { signal: call.signal, limit: Math.min(defaultLimit + request.wait, left) });
     } catch (e) {
       this.#heir.refused(e);
       this.#note(e);
@@ -213,7 +218,7 @@ export class Campaign {
       const { calls } = this.#means;
       const lease = await calls.get(this.#election, { limit });
       if (!lease.configuration?.policy?.seats) return lease;
-      const { seat } = await explain(calls.http, this.#election, this.#candidate);
+      const { seat } = await explain(calls.http, this.#election, this.#candidate, { limit });
       return seat ? await calls.get(`${this.#election}.${seat}`, { limit }) : lease;
     } catch (e) {
       if (e instanceof NotFound) return undefined;

@@ -18,7 +18,7 @@ export interface LeadOptions extends SuccessionOptions {
   lease?: Duration | undefined;
   /**
    * How long to stand in line; by default until it leads. 0: throw LeaseHeld at once if another candidate leads.
-   * Throws LeaseHeld, or what failed last, when the time is over.
+   * Throws LeaseHeld, or what failed last, when the time is over; within 15 s after it if the server does not answer.
    */
   wait?: Duration | undefined;
   /**

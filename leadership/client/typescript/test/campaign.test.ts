@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ElectionDeleted, InvalidArgument, LeaseHeld, NotEligible, PermissionDenied, StoreUnavailable, cksumPriority, defaultCandidate, type LeadOptions } from "../src/index.ts";
+import { ElectionDeleted, InvalidArgument, LeaseHeld, NotEligible, OutcomeUnknown, PermissionDenied, StoreUnavailable, cksumPriority, defaultCandidate, type LeadOptions } from "../src/index.ts";
 import { scripted } from "./support.ts";
 import { Script, broken, late, ok, refuse, settle, silent, unreachable, vacant } from "./scripted.ts";
 
@@ -165,6 +165,18 @@ test("giving up is over within 5 s, even if the server is silent", async () => {
   assert.ok(!error);
   await s.clock.advance(200);
   assert.match(String(error), /enough/);
+});
+
+test("a server that falls silent ends a campaign within 15 s after its wait", async () => {
+  const seats = ok({ state: "vacant", leaderId: undefined, expiresInMs: undefined, configuration: { leaseDuration: "30s", policy: { seats: 2 } } });
+  for (const [wait, ms] of [[0, 0], ["90s", 90_000]] as const) {
+    const s = new Script();
+    s.on("get", seats); // and it does not explain
+    let error: unknown = undefined as unknown;
+    s.client().lead("reports", { wait }).catch((e) => (error = e));
+    await s.clock.advance(ms + 15_100);
+    assert.ok(error instanceof OutcomeUnknown, String(error));
+  }
 });
 
 test("it says what the candidate is worth, the load anew with each call", async () => {

@@ -88,10 +88,10 @@ export function putCheckpoint(http: Http, lease: LeaseRequest, content: object, 
 
 /** @internal Begins or finishes an effect, as the suffix says. */
 export async function changeEffect(
-  http: Http, suffix: ":begin" | ":finish", lease: LeaseRequest, effectId: string, result: unknown, options: CallOptions = {},
+  http: Http, suffix: ":begin" | ":finish", lease: LeaseRequest, effect: { effectId: string; attemptId?: string; result?: unknown }, options: CallOptions = {},
 ): Promise<Schemas["Effect"]> {
-  const reply = await post<Schemas["Effect"]>(http, suffix, lease, { effectId, result }, { signal: options.signal });
-  if (reply.effectId !== effectId) throw misread({ name: suffix.slice(1), changes: true }, `it is about effect ${quote(reply.effectId)}, not ${quote(effectId)}`);
+  const reply = await post<Schemas["Effect"]>(http, suffix, lease, effect, { signal: options.signal });
+  if (reply.effectId !== effect.effectId) throw misread({ name: suffix.slice(1), changes: true }, `it is about effect ${quote(reply.effectId)}, not ${quote(effect.effectId)}`);
   return reply;
 }
 

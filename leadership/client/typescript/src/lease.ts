@@ -1,3 +1,5 @@
+import { randomUUID } from "node:crypto";
+
 import { Backoff } from "./backoff.ts";
 import { changeEffect, checkData, post, type CallOptions } from "./api.ts";
 import type { Bounds, Calls } from "./calls.ts";
@@ -160,10 +162,10 @@ export class Lease {
 
   /**
    * Notes that the leader is about to cause an effect, such as "invoice-2026-11", and returns how it stands once
-   * the note is durable. Only with the state "new", also of a call repeated under the same token, the leader may
-   * cause the effect; it calls finishEffect right after. "done": a leader has finished it, with this result.
-   * "inDoubt": it was begun under an earlier token and not finished; find out whether the target has it, and
-   * finish it. It throws if the lease is over when the answer comes: the next leader has the effect in doubt then.
+   * the note is durable. Only with the state "new" the leader may cause the effect; it calls finishEffect right
+   * after. "done": a leader has finished it, with this result. "inDoubt": an earlier leader, or an earlier call,
+   * which may have been another process with this lease, has begun it and not finished it; find out whether the
+   * target has it, and finish it. It throws if the lease is over when the answer comes: the next leader has the effect in doubt then.
    *
    * This is not exactly once: a leader that stops in between leaves the effect in doubt. A target that takes an
    * idempotency key should get the effect's id as that. It is repeated as checkpoint.put is. Errors: TokenStale,
@@ -171,7 +173,8 @@ export class Lease {
    * InvalidArgument; OutcomeUnknown.
    */
   async beginEffect(id: string, options: CallOptions = {}): Promise<Effect> {
-    const effect = await persist(this.#leader, options, (r, o) => changeEffect(this.#calls.http, ":begin", r, id, undefined, o));
+    const attemptId = randomUUID();
+    const effect = await persist(this.#leader, options, (r, o) => changeEffect(this.#calls.http, ":begin", r, { effectId: id, attemptId }, o));
     this.check(); // the timer that cuts the call off may be late
     return effect;
   }
@@ -184,7 +187,7 @@ export class Lease {
    */
   async finishEffect(id: string, result?: unknown, options: CallOptions = {}): Promise<void> {
     if (result !== undefined) checkData("result", result);
-    await persist(this.#leader, options, (r, o) => changeEffect(this.#calls.http, ":finish", r, id, result, o));
+    await persist(this.#leader, options, (r, o) => changeEffect(this.#calls.http, ":finish", r, { effectId: id, result }, o));
   }
 
   /** The proposals that were open when this lease was granted, with the option inherit. See asked. */

@@ -8,8 +8,15 @@ resource "google_firestore_database" "main" {
   location_id                       = coalesce(var.firestore_location, local.home)
   type                              = "FIRESTORE_NATIVE"
   point_in_time_recovery_enablement = "POINT_IN_TIME_RECOVERY_ENABLED"
-  delete_protection_state           = var.deletion_protection ? "DELETE_PROTECTION_ENABLED" : "DELETE_PROTECTION_DISABLED"
-  deletion_policy                   = var.deletion_protection ? "ABANDON" : "DELETE"
+  delete_protection_state           = "DELETE_PROTECTION_ENABLED"
+  deletion_policy                   = "ABANDON"
+
+  # An empty database starts all tokens from 1 again. So no plan destroys or replaces it, whichever region is the first
+  # now: README.md says how to leave it.
+  lifecycle {
+    prevent_destroy = true
+    ignore_changes  = [location_id]
+  }
 
   depends_on = [google_project_service.main]
 }

@@ -17,6 +17,10 @@ resource "google_compute_region_network_endpoint_group" "main" {
   cloud_run {
     service = google_cloud_run_v2_service.main[each.value].name
   }
+
+  lifecycle {
+    create_before_destroy = true # that of a region which is to go is in use until the backend services leave it
+  }
 }
 
 resource "google_compute_backend_service" "main" {
@@ -34,7 +38,8 @@ resource "google_compute_backend_service" "main" {
     }
   }
 
-  # Backends of this kind have no health checks; outlier detection watches their answers.
+  # Backends of this kind have no health checks; outlier detection watches their answers. An instance that stops answers
+  # all who wait with 503, which may eject its region for 30 s; the others serve meanwhile, for at most half are ejected.
   outlier_detection {
     consecutive_errors           = 5
     enforcing_consecutive_errors = 100

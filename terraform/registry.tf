@@ -11,5 +11,9 @@ resource "google_artifact_registry_repository" "main" {
     immutable_tags = true
   }
 
+  lifecycle {
+    ignore_changes = [location] # of the first region: elsewhere it would be empty
+  }
+
   depends_on = [google_project_service.main]
 }

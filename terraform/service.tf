@@ -74,12 +74,9 @@ resource "google_cloud_run_v2_service" "main" {
   # verifies them itself, and IAM, which removes the signature of each token that it verifies, would be in the way.
   invoker_iam_disabled = var.auth == "oidc"
 
-  dynamic "scaling" {
-    for_each = var.stopped ? [true] : []
-    content {
-      scaling_mode          = "MANUAL"
-      manual_instance_count = 0
-    }
+  scaling {
+    scaling_mode          = var.stopped ? "MANUAL" : "AUTOMATIC"
+    manual_instance_count = var.stopped ? 0 : null
   }
 
   template {

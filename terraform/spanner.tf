@@ -22,6 +22,11 @@ resource "google_spanner_instance" "main" {
   force_destroy                = false
   labels                       = var.labels
 
+  lifecycle { # as for google_firestore_database.main
+    prevent_destroy = true
+    ignore_changes  = [config]
+  }
+
   depends_on = [google_project_service.main]
 }
 
@@ -34,10 +39,11 @@ resource "google_spanner_database" "main" {
   database_dialect         = "GOOGLE_STANDARD_SQL"
   version_retention_period = "7d"
   ddl                      = local.spanner_ddl
-  enable_drop_protection   = var.deletion_protection
-  deletion_protection      = var.deletion_protection
+  enable_drop_protection   = true
+  deletion_protection      = true
 
   lifecycle {
+    prevent_destroy = true
     # `regent admin migrate` makes later versions: for the provider, different statements mean another database.
     ignore_changes = [ddl]
   }

@@ -89,7 +89,7 @@ variable "firestore_database" {
 }
 
 variable "firestore_location" {
-  description = "Location of the Firestore database: a region, or the multi-region nam5 or eur3; by default the first of regions. It cannot be changed later."
+  description = "Location of the Firestore database: a region, or the multi-region nam5 or eur3; by default the first of regions. Later changes, also of regions, are ignored."
   type        = string
   default     = null
 
@@ -112,7 +112,7 @@ variable "spanner_database" {
 }
 
 variable "spanner_config" {
-  description = "Spanner's instance configuration, such as regional-europe-west1, eur6 or nam-eur-asia1; by default regional-R for the first of regions, R."
+  description = "Spanner's instance configuration, such as regional-europe-west1, eur6 or nam-eur-asia1; by default regional-R for the first of regions, R. Later changes, also of regions, are ignored."
   type        = string
   default     = null
 
@@ -154,7 +154,7 @@ variable "spanner_processing_units" {
 }
 
 variable "deletion_protection" {
-  description = "Refuse to delete the store and the services. If the store is lost, fencing tokens start from 1 again, and former leaders look current."
+  description = "Refuse to delete the services. The store is always protected: see README.md."
   type        = bool
   default     = true
   nullable    = false
@@ -325,8 +325,8 @@ variable "request_timeout_seconds" {
   nullable    = false
 
   validation {
-    condition     = var.request_timeout_seconds >= 60 && var.request_timeout_seconds <= 3600 && floor(var.request_timeout_seconds) == var.request_timeout_seconds
-    error_message = "request_timeout_seconds must be a whole number of seconds from 60 to 3600, Cloud Run's limit."
+    condition     = var.request_timeout_seconds >= 90 && var.request_timeout_seconds <= 3600 && floor(var.request_timeout_seconds) == var.request_timeout_seconds
+    error_message = "request_timeout_seconds must be a whole number of seconds from 90 to 3600, Cloud Run's limit; below, it would cut off calls that wait for a minute."
   }
 }
 

@@ -132,6 +132,10 @@ run "the_service" {
     error_message = "no instance is kept while there are no calls"
   }
   assert {
+    condition     = google_cloud_run_v2_service.main["europe-west1"].scaling[0].scaling_mode == "AUTOMATIC"
+    error_message = "a service that was stopped does not start again"
+  }
+  assert {
     condition     = google_cloud_run_v2_service.main["europe-west1"].template[0].timeout == "900s" && output.settings.REGENT_STREAM_LIMIT == "840s"
     error_message = "streams do not end before Cloud Run cuts them off"
   }
@@ -320,7 +324,7 @@ run "scraped_by_a_collector" {
   }
 }
 
-run "stopped_and_without_protection" {
+run "stopped_without_protection_of_the_services" {
   command = apply
 
   variables {
@@ -330,8 +334,8 @@ run "stopped_and_without_protection" {
   }
 
   assert {
-    condition     = google_firestore_database.main[0].deletion_policy == "DELETE" && !google_cloud_run_v2_service.main["europe-west1"].deletion_protection
-    error_message = "the store is protected although protection is off"
+    condition     = google_firestore_database.main[0].deletion_policy == "ABANDON" && google_firestore_database.main[0].delete_protection_state == "DELETE_PROTECTION_ENABLED" && !google_cloud_run_v2_service.main["europe-west1"].deletion_protection
+    error_message = "the services are protected, or the store is not"
   }
   assert {
     condition     = google_cloud_run_v2_service.main["europe-west1"].scaling[0].manual_instance_count == 0

@@ -108,6 +108,24 @@ func (p plan) starts(t *testing.T, service resource, env map[string]string) {
 	}
 }
 
+func TestExamplesDeclareWhatTheRunbookNeeds(t *testing.T) {
+	t.Parallel()
+	named := regexp.MustCompile("terraform (?:apply -(var)|(output)(?: -raw)?) ([a-z_]+)").FindAllStringSubmatch(read(t, repository+"/terraform/README.md"), -1)
+	if len(named) < 5 {
+		t.Fatalf("found %d variables and outputs only", len(named))
+	}
+	for _, example := range examples {
+		folder := repository + "/terraform/examples/" + example
+		declared := read(t, folder+"/variables.tf") + read(t, folder+"/outputs.tf")
+		for _, n := range named {
+			kind := map[string]string{"var": "variable", "output": "output"}[n[1]+n[2]]
+			if !strings.Contains(declared, kind+` "`+n[3]+`" {`) {
+				t.Errorf("the runbook says %q, and the example %s has no such %s", n[0], example, kind)
+			}
+		}
+	}
+}
+
 func TestRunbookNamesExistingCommands(t *testing.T) {
 	t.Parallel()
 	code := regexp.MustCompile("(?s)```sh\n.*?```|`[^`\n]+`").FindAllString(read(t, repository+"/terraform/README.md")+read(t, repository+"/"+runbook), -1)

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"regent/leadership"
 )
 
 // right are variables with which the module plans.
@@ -67,7 +69,8 @@ var hostile = []attack{
 	{refuses: "concurrency", value: 1, says: "from 2 to 1000"},
 	{refuses: "cpu", value: 0.5, says: "1, 2, 4 or 8"},
 	{refuses: "memory_mib", value: 128, says: "from 512"},
-	{refuses: "request_timeout_seconds", value: 3601, says: "from 60 to 3600"},
+	{refuses: "request_timeout_seconds", value: 3601, says: "from 90 to 3600"},
+	{refuses: "request_timeout_seconds", value: int(leadership.MaxWait.Seconds()), says: "calls that wait for a minute"},
 	{refuses: "stream_limit_seconds", value: 270.5, says: "whole number"},
 	{refuses: "stream_limit_seconds", value: 271, says: "lower it, or raise the timeout", also: vars{"request_timeout_seconds": 300}},
 	{refuses: "cache_expiry_seconds", value: 11, says: "from 1 to 10"},

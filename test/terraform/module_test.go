@@ -42,6 +42,10 @@ func TestTerraformsOwnTestsPass(t *testing.T) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			t.Parallel()
 			c := newCheckout(t, "")
+			for _, store := range []string{"firestore.tf", "spanner.tf"} { // before 1.14 it would keep Terraform from tearing down
+				store = filepath.Join(c.folder(""), store)
+				write(t, store, strings.ReplaceAll(read(t, store), "prevent_destroy = true", ""))
+			}
 			c.must(t, c.folder(""), "test", "-filter=tests/"+filepath.Base(file))
 		})
 	}

@@ -39,9 +39,13 @@ func planExample(t *testing.T, example string) plan {
 		"agents":              []string{"serviceAccount:agent@chosen-project-7.iam.gserviceaccount.com"},
 		"notification_emails": []string{"oncall@example.com"},
 	}
-	if example == "multi-region" {
+	switch example {
+	case "multi-region":
 		values["domain"] = "regent.example.com"
+	case "regional-leaders":
+		values["stopped_regions"] = []string{"eu"}
 	}
+	values["stopped"] = true
 	return c.plan(t, example, values)
 }
 
@@ -81,6 +85,7 @@ func TestPlanOfEachExample(t *testing.T) {
 			t.Parallel()
 			p := planExample(t, example)
 			golden(t, "testdata/"+example+".txt", p.list())
+			p.runsNothing(t)
 			p.keepsToItsProject(t)
 			p.hasLeastRights(t)
 			p.hearsByTheRightsThatTheCodeNames(t)
@@ -95,6 +100,19 @@ func TestPlanOfEachExample(t *testing.T) {
 			p.pointsToTheRunbook(t)
 			p.showsEachMetric(t)
 		})
+	}
+}
+
+// runsNothing checks that an example passes on that it is to stop.
+func (p plan) runsNothing(t *testing.T) {
+	t.Helper()
+	for _, r := range p.resources {
+		if r.Type != "google_cloud_run_v2_service" || strings.HasPrefix(r.Address, `module.region["us"]`) {
+			continue
+		}
+		if n := in(r.Values, "scaling", 0, "manual_instance_count"); n != 0.0 {
+			t.Errorf("%s runs although it is stopped: %v instances", r.Address, n)
+		}
 	}
 }
 

@@ -9,4 +9,5 @@ module "regent" {
   invokers            = var.agents
   access              = templatefile("${path.module}/access.yaml", { project_id = var.project_id })
   notification_emails = var.notification_emails
+  stopped             = var.stopped
 }

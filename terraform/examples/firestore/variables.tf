@@ -17,3 +17,9 @@ variable "notification_emails" {
   description = "E-mail addresses for alerts."
   type        = list(string)
 }
+
+variable "stopped" {
+  description = "Run no instance, while the store is moved or restored."
+  type        = bool
+  default     = false
+}

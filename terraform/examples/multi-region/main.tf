@@ -18,6 +18,7 @@ module "regent" {
   invokers                 = var.agents
   access                   = templatefile("${path.module}/access.yaml", { project_id = var.project_id })
   notification_emails      = var.notification_emails
+  stopped                  = var.stopped
 
   # Instances learn of a change in another region somewhat later.
   alert_thresholds = {

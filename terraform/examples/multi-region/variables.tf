@@ -22,3 +22,9 @@ variable "domain" {
   description = "The host name of the service, such as regent.example.com. You set its DNS record."
   type        = string
 }
+
+variable "stopped" {
+  description = "Run no instance, while the store is moved or restored."
+  type        = bool
+  default     = false
+}

@@ -19,6 +19,7 @@ module "region" {
   invokers            = concat(var.agents, ["serviceAccount:regent-server@${var.project_id}.iam.gserviceaccount.com"]) # the global one asks
   access              = templatefile("${path.module}/region.yaml", { project_id = var.project_id, region = each.key })
   notification_emails = var.notification_emails
+  stopped             = contains(var.stopped_regions, each.key)
 }
 
 # The global one. An operator configures its election once, and those of the regions there:
@@ -34,4 +35,5 @@ module "regent" {
   peers               = { for name, r in module.region : name => { url = r.url, audience = r.audience } }
   access              = templatefile("${path.module}/access.yaml", { project_id = var.project_id })
   notification_emails = var.notification_emails
+  stopped             = var.stopped
 }

@@ -17,3 +17,15 @@ variable "notification_emails" {
   description = "E-mail addresses for alerts."
   type        = list(string)
 }
+
+variable "stopped" {
+  description = "Run no instance of the global Regent, while the store is moved or restored."
+  type        = bool
+  default     = false
+}
+
+variable "stopped_regions" {
+  description = "The Regents of regions that run no instance, such as [\"eu\"]."
+  type        = set(string)
+  default     = []
+}

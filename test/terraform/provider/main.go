@@ -1,10 +1,11 @@
-// Provider serves the schema of Terraform's Google provider, and creates nothing. See README.md for
-// where the schema comes from.
+// Provider serves the schema of Terraform's Google provider, and creates nothing but state. See
+// README.md for where the schema comes from.
 package main
 
 import (
 	"context"
 	"log"
+	"slices"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6/tf6server"
@@ -24,8 +25,8 @@ func main() {
 	}
 }
 
-// provider answers what terraform asks in order to validate and to plan. Everything else is the
-// embedded interface's, which is nil: a test that applies something panics.
+// provider answers what terraform asks in order to validate, to plan, and to apply. Everything else
+// is the embedded interface's, which is nil: a test that imports something panics.
 type provider struct {
 	tfprotov6.ProviderServer
 	schemas schemas
@@ -66,11 +67,63 @@ func (p *provider) ValidateDataResourceConfig(context.Context, *tfprotov6.Valida
 	return &tfprotov6.ValidateDataResourceConfigResponse{}, nil
 }
 
+// fixed are the attributes of all types that cannot be changed in place.
+var fixed = []string{"config", "database", "instance", "location", "location_id", "name", "project", "region", "repository_id"}
+
 // PlanResourceChange plans the configured values; computed values that are not configured are
-// unknown.
+// unknown until the resource is created.
 func (p *provider) PlanResourceChange(_ context.Context, r *tfprotov6.PlanResourceChangeRequest) (*tfprotov6.PlanResourceChangeResponse, error) {
-	planned, err := filled(p.schemas.resources[r.TypeName], r.ProposedNewState, tftypes.UnknownValue)
-	return &tfprotov6.PlanResourceChangeResponse{PlannedState: planned}, err
+	s := p.schemas.resources[r.TypeName]
+	planned := &tfprotov6.PlanResourceChangeResponse{PlannedState: r.ProposedNewState}
+	if prior, err := r.PriorState.Unmarshal(s.ValueType()); err != nil {
+		return nil, err
+	} else if prior.IsNull() {
+		planned.PlannedState, err = filled(s, r.ProposedNewState, tftypes.UnknownValue)
+		return planned, err
+	}
+	for _, a := range s.Block.Attributes {
+		if slices.Contains(fixed, a.Name) {
+			planned.RequiresReplace = append(planned.RequiresReplace, tftypes.NewAttributePath().WithAttributeName(a.Name))
+		}
+	}
+	return planned, nil
+}
+
+// ApplyResourceChange invents what the provider would have learned, and keeps the rest as planned.
+func (p *provider) ApplyResourceChange(_ context.Context, r *tfprotov6.ApplyResourceChangeRequest) (*tfprotov6.ApplyResourceChangeResponse, error) {
+	s := p.schemas.resources[r.TypeName]
+	planned, err := r.PlannedState.Unmarshal(s.ValueType())
+	if err != nil {
+		return nil, err
+	}
+	made, err := tftypes.Transform(planned, func(_ *tftypes.AttributePath, v tftypes.Value) (tftypes.Value, error) {
+		switch {
+		case v.IsKnown():
+			return v, nil
+		case v.Type().Is(tftypes.String):
+			return tftypes.NewValue(tftypes.String, "made"), nil
+		}
+		return tftypes.NewValue(v.Type(), nil), nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	state, err := tfprotov6.NewDynamicValue(s.ValueType(), made)
+	return &tfprotov6.ApplyResourceChangeResponse{NewState: &state}, err
+}
+
+func (p *provider) ReadResource(_ context.Context, r *tfprotov6.ReadResourceRequest) (*tfprotov6.ReadResourceResponse, error) {
+	return &tfprotov6.ReadResourceResponse{NewState: r.CurrentState}, nil
+}
+
+func (p *provider) UpgradeResourceState(_ context.Context, r *tfprotov6.UpgradeResourceStateRequest) (*tfprotov6.UpgradeResourceStateResponse, error) {
+	kind := p.schemas.resources[r.TypeName].ValueType()
+	v, err := r.RawState.Unmarshal(kind)
+	if err != nil {
+		return nil, err
+	}
+	state, err := tfprotov6.NewDynamicValue(kind, v)
+	return &tfprotov6.UpgradeResourceStateResponse{UpgradedState: &state}, err
 }
 
 // ReadDataSource invents what the provider would have looked up.

@@ -175,13 +175,17 @@ func (x *doctorReport) examineStore(ctx context.Context, settings doctorSettings
 	}
 	var s store.Store
 	opened := x.check(ctx, "open the store", 1, func(ctx context.Context) (detail string, err error) {
-		s, err = store.OpenExisting(ctx, spec, store.Config{})
+		if s, err = store.OpenExisting(ctx, spec, store.Config{}); err == nil {
+			err = store.RefuseMoved(ctx, s)
+		}
 		return spec, err
 	})
+	if s != nil {
+		defer s.Close()
+	}
 	if !opened {
 		return
 	}
-	defer s.Close()
 	clock := &clockWatch{}
 	x.check(ctx, "read", doctorRounds, func(ctx context.Context) (string, error) { return readShows, clock.get(ctx, s) })
 	x.check(ctx, "list", doctorRounds, func(ctx context.Context) (string, error) {

@@ -205,6 +205,10 @@ func (c *cli) openStore(ctx context.Context, log *slog.Logger, s serviceSettings
 	if err != nil {
 		return nil, storeError{s.store, err}
 	}
+	if err := store.RefuseMoved(ctx, leases); err != nil {
+		leases.Close()
+		return nil, storeError{s.store, err}
+	}
 	return leases, nil
 }
 

@@ -37,7 +37,7 @@ func (Configure) Name() string { return "configure" }
 func (c Configure) Target() Target { return Target{Election: c.Election} }
 
 func (c Configure) Validate() error {
-	if err := cmp.Or(fields("election", c.Election.Validate()), refuseHalts(c.Election), fields(c.Config.Check())); err != nil {
+	if err := cmp.Or(fields("election", c.Election.Validate()), refuseReserved(c.Election), fields(c.Config.Check())); err != nil {
 		return err
 	}
 	if parent := c.Config.Delegation.Parent; parent != "" && !c.Election.ChildOf(parent) {
@@ -69,7 +69,7 @@ func (Delete) Name() string { return "delete" }
 func (c Delete) Target() Target { return Target{Election: c.Election} }
 
 func (c Delete) Validate() error {
-	return cmp.Or(refuseHalts(c.Election), validateCondition(c.IfRevision))
+	return cmp.Or(refuseReserved(c.Election), validateCondition(c.IfRevision))
 }
 
 // Unlock lets the next lease be granted at once: it ends the lease, the wait for a lease that was

@@ -23,10 +23,14 @@ const (
 // stream; but no candidate can lead it, and it cannot be configured or deleted.
 const HaltsElection Election = "regent.halts"
 
-// refuseHalts refuses what the election of the halts is not for.
-func refuseHalts(e Election) error {
-	if e == HaltsElection {
-		return Invalid("election", fmt.Errorf("election %q has the halts, and is for nothing else; choose another name", e))
+// MovedElection marks a store whose elections were moved to another one: unless it is deleted, no
+// server may use the store. Its description says where they are.
+const MovedElection Election = "regent.moved"
+
+// refuseReserved refuses to lead, configure or delete the elections that have another purpose.
+func refuseReserved(e Election) error {
+	if e == HaltsElection || e == MovedElection {
+		return Invalid("election", fmt.Errorf("election %q is reserved for Regent's own use; choose another name", e))
 	}
 	return nil
 }

@@ -92,7 +92,7 @@ func (r AcquireRequest) Validate() error {
 func (r AcquireRequest) Parse() (Metadata, error) {
 	err := cmp.Or(
 		validateNames(r.Election, r.CandidateID),
-		refuseHalts(r.Election),
+		refuseReserved(r.Election),
 		fields(validateBounds(bounded{"leaseDuration", r.LeaseDuration, LeaseBounds})),
 	)
 	if err != nil {

@@ -31,7 +31,7 @@ func eachLog(ctx context.Context, j service.Journal, do func(rule.LogID) error) 
 }
 
 // raiseLogs raises the marks of the logs of all elections that are chosen.
-func (r Raising) raiseLogs(ctx context.Context, s Store) error {
+func (r Raising) raiseLogs(ctx context.Context, s Store, done *Raised) error {
 	return eachLog(ctx, s, func(id rule.LogID) error {
 		if !strings.HasPrefix(string(id.Election), r.Prefix) && !slices.Contains(r.Elections, id.Election) && !r.seats[id.Election] {
 			return nil
@@ -39,6 +39,10 @@ func (r Raising) raiseLogs(ctx context.Context, s Store) error {
 		_, err := s.Amend(ctx, id, func(l rule.Log) (rule.LogChange, error) {
 			return rule.RaisedLog(l, leadership.Token(r.Above), true)
 		})
+		if errors.Is(err, leadership.RecordCorrupt) {
+			done.Logs = append(done.Logs, fmt.Sprintf("the %s of %s", id.Kind, id.Election))
+			return nil
+		}
 		return err
 	})
 }

@@ -128,7 +128,7 @@ func TestAfterAMoveNoEarlierLeaderWritesInEitherStore(t *testing.T) {
 	next := leadership.LeaseRequest{Election: "held", CandidateID: "bob", Key: leadership.Key{2}, Token: g.Token}
 	grow(t, to, next, 9, 2)
 	after := logsOf(t, to)
-	if _, err := Move(t.Context(), from, to); err != nil { // the same again, which has nothing to do
+	if _, err := Move(t.Context(), from, to, "memory:"); err != nil { // the same again, which has nothing to do
 		t.Error(err)
 	}
 	if diff := cmp.Diff(after, logsOf(t, to)); diff != "" {
@@ -183,7 +183,7 @@ func TestAMoveIsRefusedIfTheNewStoreHasALogOfItsOwn(t *testing.T) {
 		before, beforeTo := contents(t, from), logsOf(t, to)
 		for _, try := range []func() ([]Passage, error){
 			func() ([]Passage, error) { return PlanMove(t.Context(), from, to) },
-			func() ([]Passage, error) { return Move(t.Context(), from, to) },
+			func() ([]Passage, error) { return Move(t.Context(), from, to, "memory:") },
 		} {
 			if _, err := try(); !errors.Is(err, leadership.RecordCorrupt) || !strings.Contains(err.Error(), string(e)) {
 				t.Errorf("%s: got %v, want %s about %s", name, err, leadership.RecordCorrupt, e)
@@ -242,7 +242,7 @@ func TestALogFromAClockThatIsAheadIsMovedOnceTheNewStoreHasReachedIt(t *testing.
 				t.Fatal(err)
 			}
 			grow(t, from, termOf("held", 1), 0, 3)
-			_, err := Move(t.Context(), from, to)
+			_, err := Move(t.Context(), from, to, "memory:")
 			switch {
 			case refusal != "" && (err == nil || !strings.Contains(err.Error(), refusal)), refusal == "" && err != nil:
 				t.Errorf("got %v, want %q", err, refusal)
@@ -270,11 +270,11 @@ func TestTheSharedSecretMovesAndSurvivesARaise(t *testing.T) {
 		t.Errorf("after a raise: %v, or another secret", err)
 	}
 	for range 2 {
-		if _, err := Move(t.Context(), from, to); err != nil || secret(to) != want || secret(from) != want {
+		if _, err := Move(t.Context(), from, to, "memory:"); err != nil || secret(to) != want || secret(from) != want {
 			t.Errorf("after a move: %v, or another secret", err)
 		}
 	}
-	if _, err := Move(t.Context(), from, used); err != nil || secret(used) != own {
+	if _, err := Move(t.Context(), from, used, "memory:"); err != nil || secret(used) != own {
 		t.Errorf("a store that has one of its own keeps it: %v", err)
 	}
 }

@@ -65,13 +65,19 @@ func PlanMove(ctx context.Context, from, to Store) ([]Passage, error) {
 // Whatever stops it, the same move again goes on where it was, and ends as if nothing had happened.
 // To bring the elections back, move them the other way.
 //
+// Where is the spec of the new store. Before anything is moved, the old store gets a mark with it
+// (see RefuseMoved), and when all is moved the new store's own mark, if it has one, is taken away.
+//
 // First it reads everything. If a record on either side cannot be trusted or needs a newer program,
 // or if an election has a leader in the new store, it returns an error with the code RecordCorrupt,
 // RecordTooNew or LeaseHeld that names them, and writes nothing. Other errors are those of the
 // stores, and some elections may then have been moved.
-func Move(ctx context.Context, from, to Store) ([]Passage, error) {
+func Move(ctx context.Context, from, to Store, where string) ([]Passage, error) {
 	plan, err := PlanMove(ctx, from, to)
 	if err != nil {
+		return nil, err
+	}
+	if err := mark(ctx, from, where); err != nil {
 		return nil, err
 	}
 	for i, p := range plan {
@@ -80,7 +86,35 @@ func Move(ctx context.Context, from, to Store) ([]Passage, error) {
 		}
 		plan[i].Present = p.Present
 	}
-	return plan, moveLogs(ctx, from, to)
+	if err := moveLogs(ctx, from, to); err != nil {
+		return plan, err
+	}
+	_, err = to.Update(ctx, leadership.MovedElection, rule.Expect{}, func(s rule.Snapshot) (rule.Change, error) { return rule.Bury(s), nil })
+	return plan, err
+}
+
+// mark notes where the elections of a store are moved to.
+func mark(ctx context.Context, s service.Store, where string) error {
+	c := leadership.Config{Description: where}
+	if _, err := c.Check(); err != nil { // a path may be too long
+		c.Description = "another store"
+	}
+	_, err := s.Update(ctx, leadership.MovedElection, rule.Expect{}, func(s rule.Snapshot) (rule.Change, error) {
+		return rule.Apply(s, leadership.Configure{Config: c})
+	})
+	return err
+}
+
+// RefuseMoved returns an error, with the code InvalidArgument, if the elections of the store were
+// moved to another one, or a move was interrupted: it must not be served. Tombstones alone do not
+// prevent a server from granting what an operator brings back, or what was never seen there.
+func RefuseMoved(ctx context.Context, s service.Store) error {
+	snap, err := s.Get(ctx, leadership.MovedElection)
+	if err != nil || !snap.Exists() || snap.Record.Deleted {
+		return err
+	}
+	return refuse("the elections of this store were moved to %s, or the move was interrupted: use that store; "+
+		"if 'regent admin migrate --from' has not ended with exit code 0, run it again; to use this store again, move them back with it", snap.Record.Policy.Description)
 }
 
 // movable lists a store of which every record can be trusted.
@@ -164,7 +198,8 @@ func bury(ctx context.Context, from service.Store, carried rule.Snapshot) (rule.
 	})
 }
 
-// names reads the names of all elections with the prefix, and of those that cannot be trusted.
+// names reads the names of all elections with the prefix but MovedElection, and of those that
+// cannot be trusted.
 func names(ctx context.Context, s service.Store, prefix string) (found, untrusted []leadership.Election, err error) {
 	if untrusted, err = orphans(ctx, s, prefix); err != nil {
 		return nil, nil, err
@@ -176,7 +211,9 @@ func names(ctx context.Context, s service.Store, prefix string) (found, untruste
 			return nil, nil, err
 		}
 		for _, snap := range listing.Snapshots {
-			found = append(found, snap.Record.Election)
+			if snap.Record.Election != leadership.MovedElection { // about this store alone
+				found = append(found, snap.Record.Election)
+			}
 		}
 		found = append(found, listing.TooNew...) // to read one is an error that names it
 		untrusted = append(untrusted, listing.Untrusted...)
@@ -239,12 +276,12 @@ func untrustworthy(elections []leadership.Election) error {
 }
 
 // Quoted is a list of names for people, not all of them if they are many.
-func Quoted(elections []leadership.Election) string {
+func Quoted[T ~string](names []T) string {
 	const most = 20
 	var parts []string
-	for i, e := range elections {
+	for i, e := range names {
 		if i == most {
-			parts = append(parts, fmt.Sprintf("and %d more", len(elections)-most))
+			parts = append(parts, fmt.Sprintf("and %d more", len(names)-most))
 			break
 		}
 		parts = append(parts, fmt.Sprintf("%q", string(e)))

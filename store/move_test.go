@@ -137,7 +137,7 @@ func tryAcquire(t *testing.T, s service.Store, e leadership.Election) (token lea
 func moveAll(t *testing.T, from, to Store) {
 	t.Helper()
 	before, logs := contents(t, from), logsOf(t, from)
-	moved, err := Move(t.Context(), from, to)
+	moved, err := Move(t.Context(), from, to, "memory:")
 	if err != nil || len(moved) != len(before) {
 		t.Fatalf("moved %v, %v; want %d", moved, err, len(before))
 	}
@@ -196,6 +196,41 @@ func TestElectionsInEveryStateComeThroughAFileAndBack(t *testing.T) {
 	}
 	moveAll(t, away, home)
 	open(t, home)
+}
+
+func TestAStoreThatWasMovedIsRefusedUntilItIsMovedBack(t *testing.T) {
+	t.Parallel()
+	c := &clock{since: time.Hour}
+	home, away := c.memory(0), c.file(t, filepath.Join(t.TempDir(), "leases"))
+	if _, err := service.New(home).Acquire(t.Context(), leadership.AcquireRequest{Election: leadership.MovedElection, CandidateID: "ann"}); !errors.Is(err, leadership.InvalidArgument) {
+		t.Errorf("the mark can be led: %v", err)
+	}
+	for _, err := range []error{RefuseMoved(t.Context(), home), RefuseMoved(t.Context(), away)} {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	for _, where := range []string{"spanner:p", "file:" + strings.Repeat("long/", 100)} {
+		if _, err := Move(t.Context(), home, away, where); err != nil {
+			t.Fatal(err)
+		}
+		want := where
+		if len(where) > 256 {
+			want = "another store"
+		}
+		if err := RefuseMoved(t.Context(), home); !errors.Is(err, leadership.InvalidArgument) || !strings.Contains(err.Error(), "moved to "+want+",") {
+			t.Errorf("moved to %s: %v", where, err)
+		}
+		if err := RefuseMoved(t.Context(), away); err != nil {
+			t.Error(err)
+		}
+		if _, err := Move(t.Context(), away, home, "memory:"); err != nil {
+			t.Fatal(err)
+		}
+		if err := RefuseMoved(t.Context(), away); !errors.Is(err, leadership.InvalidArgument) || RefuseMoved(t.Context(), home) != nil {
+			t.Errorf("moved back: away %v, home %v", err, RefuseMoved(t.Context(), home))
+		}
+	}
 }
 
 func TestElectionsInEveryStateComeThroughEveryStoreAndHome(t *testing.T) {
@@ -263,13 +298,16 @@ func TestAMoveThatWasCutAnywhereEndsLikeOneThatWasNot(t *testing.T) {
 		for at, cut := 1, true; cut; at++ {
 			from, to := scene()
 			calls := 0
-			_, err := Move(t.Context(), brittle(from, &calls, at, after), brittle(to, &calls, at, after))
+			_, err := Move(t.Context(), brittle(from, &calls, at, after), brittle(to, &calls, at, after), "memory:")
 			if cut = calls >= at; cut != (err != nil) {
 				t.Fatalf("call %d: %v", at, err)
 			}
 			nobodyEarly(t, from, to)
+			if len(contents(t, to)) > 0 && RefuseMoved(t.Context(), from) == nil {
+				t.Fatalf("cut at call %d, done %v: the old store can be served", at, after)
+			}
 			for range 2 {
-				if _, err := Move(t.Context(), from, to); err != nil {
+				if _, err := Move(t.Context(), from, to, "memory:"); err != nil {
 					t.Fatalf("again after call %d: %v", at, err)
 				}
 			}
@@ -311,8 +349,11 @@ func TestWhatCannotBeTrustedStopsAMoveBeforeItBegins(t *testing.T) {
 		populate(t, from.Store, c.advance)
 		before := contents(t, from.Store)
 		spoil(from, to)
-		for _, try := range []func(context.Context, Store, Store) ([]Passage, error){PlanMove, Move} {
-			if moved, err := try(t.Context(), from, to); !errors.Is(err, leadership.RecordCorrupt) || !strings.Contains(err.Error(), `"held"`) {
+		for _, try := range []func() ([]Passage, error){
+			func() ([]Passage, error) { return PlanMove(t.Context(), from, to) },
+			func() ([]Passage, error) { return Move(t.Context(), from, to, "memory:") },
+		} {
+			if moved, err := try(); !errors.Is(err, leadership.RecordCorrupt) || !strings.Contains(err.Error(), `"held"`) {
 				t.Errorf("%s: moved %v, %v", name, moved, err)
 			}
 		}
@@ -364,7 +405,7 @@ func TestAStoreThatIsInUseIsNotMovedInto(t *testing.T) {
 		}
 	}
 	before := contents(t, from)
-	if moved, err := Move(t.Context(), from, to); !errors.Is(err, leadership.LeaseHeld) || !strings.Contains(err.Error(), "1 more") {
+	if moved, err := Move(t.Context(), from, to, "memory:"); !errors.Is(err, leadership.LeaseHeld) || !strings.Contains(err.Error(), "1 more") {
 		t.Errorf("moved %v, %v", moved, err)
 	}
 	if diff := cmp.Diff(before, contents(t, from)); diff != "" || len(contents(t, to)) != 3 {
@@ -382,7 +423,7 @@ func TestPlanWritesNothingAndReportsTheMove(t *testing.T) {
 	if diff := cmp.Diff(before, contents(t, from)); err != nil || diff != "" || len(contents(t, to)) > 0 {
 		t.Fatalf("something was written: %s %v", diff, err)
 	}
-	moved, err := Move(t.Context(), from, to)
+	moved, err := Move(t.Context(), from, to, "memory:")
 	if diff := cmp.Diff(plan, moved); err != nil || diff != "" {
 		t.Errorf("%v (-planned +moved):\n%s", err, diff)
 	}
@@ -506,7 +547,7 @@ func (c *contest) move(from, to Store) {
 		}
 	}
 	for range 20 {
-		_, err := Move(c.Context(), served(from, meanwhile), served(to, meanwhile))
+		_, err := Move(c.Context(), served(from, meanwhile), served(to, meanwhile), "memory:")
 		if err == nil {
 			if is := contents(c.T, to)["jobs"].Record; is.Deleted != was.Deleted || is.Policy != was.Policy {
 				c.Fatalf("%+v was moved as %+v", was, is)
@@ -536,7 +577,7 @@ func TestALeaseThatIsRenewedDuringAMoveIsWaitedForToItsEnd(t *testing.T) {
 			until = c.since + l.ExpiresIn
 		}
 	}
-	if _, err := Move(t.Context(), served(from, meanwhile), served(to, meanwhile)); err != nil {
+	if _, err := Move(t.Context(), served(from, meanwhile), served(to, meanwhile), "memory:"); err != nil {
 		t.Fatal(err)
 	}
 	if token, in, err := tryAcquire(t, to, "jobs"); !errors.Is(err, leadership.LeaseHeld) || c.since+in < until {
@@ -555,7 +596,7 @@ func TestAnElectionWithSeatsIsMoved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err = Move(t.Context(), from, to); err != nil {
+	if _, err = Move(t.Context(), from, to, "memory:"); err != nil {
 		t.Fatal(err)
 	}
 	c.advance(2 * time.Minute)
@@ -621,7 +662,7 @@ func TestAnElectionThatNeedsANewerProgramIsNeitherMovedNorRaised(t *testing.T) {
 	}
 	from, to := ahead.OpenAs(rule.Codec{}), memory.New(memory.Config{})
 	before := contents(t, ahead)
-	if _, err := Move(t.Context(), from, to); !errors.Is(err, leadership.RecordTooNew) || !strings.Contains(err.Error(), `"new"`) {
+	if _, err := Move(t.Context(), from, to, "memory:"); !errors.Is(err, leadership.RecordTooNew) || !strings.Contains(err.Error(), `"new"`) {
 		t.Errorf("move: %v", err)
 	}
 	if _, err := Raise(t.Context(), from, Raising{Above: 100}); !errors.Is(err, leadership.RecordTooNew) {

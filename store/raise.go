@@ -36,6 +36,9 @@ type Raised struct {
 	// Untrusted are the records that cannot be trusted. They were left as they are and grant no
 	// lease.
 	Untrusted []leadership.Election
+	// Logs are those that cannot be trusted, such as "the journal of jobs". They were left as they
+	// are, and no leader can write in them.
+	Logs []string
 }
 
 // Raise brings the elections of a store that was restored from a backup past every revision and
@@ -67,7 +70,7 @@ func Raise(ctx context.Context, s Store, r Raising) (Raised, error) {
 	if err != nil {
 		return done, err
 	}
-	if err := r.raiseLogs(ctx, s); err != nil {
+	if err := r.raiseLogs(ctx, s, &done); err != nil {
 		return done, err
 	}
 	for _, e := range elections {

@@ -136,7 +136,7 @@ func TestReaderFromBeforeAMoveIsToldToBeginAnew(t *testing.T) {
 	populate(t, from, c.advance)
 	before := contents(t, from)
 	c.advance(time.Second)
-	if _, err := Move(t.Context(), from, to); err != nil {
+	if _, err := Move(t.Context(), from, to, "memory:"); err != nil {
 		t.Fatal(err)
 	}
 	oldCursorsAreTold(t, to, before, before["held"].Now)
@@ -198,7 +198,18 @@ func TestWhatCannotBeTrustedIsNamedAndTheRestIsRaised(t *testing.T) {
 	c := &clock{}
 	s := &spoilt{Store: c.memory(0), hidden: "held", corrupt: "released"}
 	populate(t, s.Store, c.advance)
+	corrupt := rule.LogID{Election: "held.lock-delay", Kind: rule.LogJournal}
+	if _, err := s.Amend(t.Context(), corrupt, func(rule.Log) (rule.LogChange, error) { return rule.LogChange{Text: "{"}, nil }); err != nil {
+		t.Fatal(err)
+	}
 	done, err := Raise(t.Context(), s, Raising{Above: 100, Elections: []leadership.Election{"held", "late"}})
+	if diff := cmp.Diff([]string{"the journal of held.lock-delay"}, done.Logs); diff != "" {
+		t.Error(diff)
+	}
+	put := leadership.CheckpointRequest{LeaseRequest: termOf("regent.relay", 1), Sequence: 2, Data: []byte("1")}
+	if _, err := ledger(s).PutCheckpoint(t.Context(), put); !errors.Is(err, leadership.TokenStale) {
+		t.Errorf("a log after the corrupt one: %v, want %s", err, leadership.TokenStale)
+	}
 	if diff := cmp.Diff([]leadership.Election{"held", "released"}, done.Untrusted); err != nil || diff != "" || done.Raised != len(elections)-2+1 {
 		t.Errorf("%+v, %v (-want +got):\n%s", done, err, diff)
 	}

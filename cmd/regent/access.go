@@ -131,17 +131,21 @@ func openAccess(ctx context.Context, s accessSettings, env map[string]string, m 
 	if err := a.openProxies(s); err != nil {
 		return nil, err
 	}
-	crowd := authz.Admitted
-	if s.auth == authOIDC {
-		crowd = authz.Anyone
-	}
-	if a.file, err = authz.OpenFile(s.file, crowd, m.log); err != nil {
+	if a.file, err = s.openFile(m.log); err != nil {
 		return nil, usagef("--access %s: %w", s.file, err)
 	}
 	limits := func(who authn.Principal) limit.Limits { return a.file.Access().Limits(who) }
 	a.limits = limit.New(limit.Config{Limits: limits, Refused: a.refusedCall})
 	a.rights = authz.NewGate(a.file.Access, a.audit)
 	return a, nil
+}
+
+func (s accessSettings) openFile(log *slog.Logger) (*authz.File, error) {
+	crowd := authz.Admitted
+	if s.auth == authOIDC {
+		crowd = authz.Anyone
+	}
+	return authz.OpenFile(s.file, crowd, log)
 }
 
 func (a *access) openPlatform(ctx context.Context, s accessSettings, env map[string]string) error {
@@ -173,6 +177,14 @@ func (a *access) openProxies(s accessSettings) error {
 		return usagef("--iap-audience: %w", err)
 	}
 	a.who, a.keep = i, append(a.keep, i.Run)
+	return nil
+}
+
+// troubles are those of the access file.
+func (a *access) troubles() []instance.Trouble {
+	if a.file != nil && a.file.Invalid() {
+		return []instance.Trouble{telemetry.InvalidAccess}
+	}
 	return nil
 }
 

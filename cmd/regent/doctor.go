@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -36,7 +37,7 @@ const (
 func (c *cli) doctorCommand() *cobra.Command {
 	s := doctorSettings{events: noEvents, members: noMembers, auth: authPlatform}
 	cmd := &cobra.Command{
-		Use:   "doctor --store STORE [--events TOPIC] [--events-endpoint HOST:PORT] [--members TOPIC] [--service SERVICE,…]",
+		Use:   "doctor --store STORE [--events TOPIC] [--events-endpoint HOST:PORT] [--members TOPIC] [--service SERVICE,…] [--access FILE]",
 		Short: "Check that a store, a topic and a Cloud Run service work",
 		Long: `Check that this machine and its credentials can do with a store and a topic what serve does: read, grant, renew, release,
 read the history, keep a checkpoint and a journal, publish, subscribe and receive. It prints how long each step takes, and how far the clocks of the store's
@@ -82,6 +83,7 @@ A check that fails names the entry of cmd/regent/TROUBLESHOOTING.md to read, and
 	s.peers.addTo(c, cmd)
 	cmd.Flags().Var(&value[[]string]{&s.services, "", "SERVICE,…", parseTexts}, "service", "Cloud Run services, as projects/P/locations/L/services/S, or addresses, as https://HOST")
 	cmd.Flags().Var(&value[string]{&s.auth, authPlatform, "HOW", parseText}, "auth", "how the services authenticate callers, as for serve")
+	cmd.Flags().Var(&value[string]{&s.access, "", "FILE", parseText}, "access", "an access file to check before a service uses it")
 	c.complete(cmd, "auth", authPlatform, authOIDC)
 	c.require(cmd, "store", "REGENT_STORE")
 	c.from(cmd, "events", "events-endpoint", "members", "auth")
@@ -107,6 +109,12 @@ func (c *cli) examine(ctx context.Context, s doctorSettings, project *cloud.Clie
 		x.examineMembers(ctx, s.members)
 	}
 	x.examinePeers(ctx, s.peers)
+	if s.access != "" {
+		x.check(ctx, "access file", 1, func(context.Context) (string, error) {
+			_, err := accessSettings{auth: s.auth, file: s.access}.openFile(slog.New(slog.DiscardHandler))
+			return s.access, err
+		})
+	}
 	x.examineProject(ctx, s, project, c.env)
 	x.addEntries()
 	if err := c.printTable(x.rows); err != nil {
@@ -175,13 +183,17 @@ func (x *doctorReport) examineStore(ctx context.Context, settings doctorSettings
 	}
 	var s store.Store
 	opened := x.check(ctx, "open the store", 1, func(ctx context.Context) (detail string, err error) {
-		s, err = store.OpenExisting(ctx, spec, store.Config{})
+		if s, err = store.OpenExisting(ctx, spec, store.Config{}); err == nil {
+			err = store.RefuseMoved(ctx, s)
+		}
 		return spec, err
 	})
+	if s != nil {
+		defer s.Close()
+	}
 	if !opened {
 		return
 	}
-	defer s.Close()
 	clock := &clockWatch{}
 	x.check(ctx, "read", doctorRounds, func(ctx context.Context) (string, error) { return readShows, clock.get(ctx, s) })
 	x.check(ctx, "list", doctorRounds, func(ctx context.Context) (string, error) {

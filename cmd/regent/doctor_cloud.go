@@ -19,6 +19,7 @@ type doctorSettings struct {
 	members  string // see serviceSettings
 	services []string
 	auth     string // of the services
+	access   string // an access file for them; "" for none
 	peers    peerSettings
 }
 

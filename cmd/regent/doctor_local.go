@@ -116,6 +116,7 @@ var entries = []struct {
 }{
 	{"in-use", regexp.MustCompile(`in use by another process`)},
 	{"clock", regexp.MustCompile(`^clock: `)},
+	{"access-file", regexp.MustCompile(`^access file: `)},
 	{"unverified-callers", regexp.MustCompile(`^(invokers|call without a credential): |IAM does not check`)},
 	{"unreachable", regexp.MustCompile(`^(service|peer) `)},
 	{"read-only", regexp.MustCompile(`^[^:]*members|^delete that subscription: `)},

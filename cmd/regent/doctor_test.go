@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -54,6 +55,15 @@ func TestDoctorSaysWhetherALocalStoreIsSound(t *testing.T) {
 	})
 	says(t, path, exitDone, "killed in the middle of a commit", "are cut off when the store is opened", "fencing token 3")
 	says(t, path, exitDone, "closed cleanly", "fencing token 4")
+	access := filepath.Join(t.TempDir(), "access.yaml")
+	for text, result := range map[string]string{"{principals: [a@b.c], roles: [observer], elections: [reports]}": "access file +ok", "{principals: [a@b.c], roles: [king]}": "access file +FAILED .*#access-file"} {
+		if err := os.WriteFile(access, []byte("grants: ["+text+"]"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if r := regent(t, nil, "doctor --store file:"+path+" --access "+access); !regexp.MustCompile(result).MatchString(r.out) {
+			t.Errorf("doctor of %s says %s", text, r.out)
+		}
+	}
 
 	changeLog(t, path, func(b []byte) { b[100] ^= 1 })
 	says(t, path, exitOther, "verify the folder  FAILED", path+" is damaged", "log-0000000001: at byte 48", "Restore a backup, with fencing tokens above every one ever seen", "TROUBLESHOOTING.md#errors", "1 of 1 checks failed")

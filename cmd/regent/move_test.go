@@ -1,6 +1,7 @@
 package main
 
 import (
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -80,6 +81,13 @@ func TestMigrateMovesAStoreIntoAnother(t *testing.T) {
 	if !strings.Contains(there.out, "free: already there, fencing token 2") {
 		t.Errorf("a plan for elections that exist already: %q", there.out)
 	}
+	moved := "the elections of this store were moved to " + to
+	if r := regent(t, nil, "doctor --store "+from).want(t, exitOther); !strings.Contains(r.out, moved) {
+		t.Errorf("doctor of the old store: %q", r.out)
+	}
+	if _, err := (&cli{}).openStore(t.Context(), slog.New(slog.DiscardHandler), serviceSettings{store: from}); err == nil || !strings.Contains(err.Error(), moved) {
+		t.Errorf("serve of the old store: %v", err)
+	}
 	for e, want := range map[leadership.Election]leadership.Token{"free": 3, "held": 0} {
 		if got := grantIn(t, to, e); got != want {
 			t.Errorf("%s: granted %d, want %d", e, got, want)
@@ -114,7 +122,8 @@ func TestRaiseRaisesAStoreThatWasRestored(t *testing.T) {
 
 func TestRecordsThatWereNotRaisedAreNamedInTheError(t *testing.T) {
 	t.Parallel()
-	if err := (untrustedError{"free", "held"}); exitCode(err) != exitOther || !strings.Contains(err.Error(), `"free", "held"`) {
+	err := untrustedError{store.Raised{Untrusted: []leadership.Election{"free", "held"}, Logs: []string{"the journal of jobs"}}}
+	if exitCode(err) != exitOther || !strings.Contains(err.Error(), `"free", "held"`) || !strings.Contains(err.Error(), `"the journal of jobs"`) {
 		t.Errorf("exit code %d, %v", exitCode(err), err)
 	}
 }

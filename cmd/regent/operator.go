@@ -1,14 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"math"
 	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"regent/cmd/regent/internal/apply"
 	"regent/leadership"
 	"regent/leadership/client"
 )
@@ -80,25 +81,20 @@ What limits a term: maxTerm, approval, stuckAfter, budget, errorRate, onTrip, co
 	return c.remote(cmd)
 }
 
-// configure keeps the settings that were not given. It reads them first, and writes only if the
-// election has not changed since.
+// configure keeps the settings that were not given, also those of a deleted election. It reads them
+// first, and writes only if the election has not changed since.
 func configure(ctx context.Context, server *client.Client, wanted leadership.Configure, kept []setting) (leadership.Lease, error) {
 	if len(kept) == 0 {
 		return server.Do(ctx, wanted)
 	}
-	now, err := server.Get(ctx, wanted.Election)
-	if errors.Is(err, leadership.NotFound) {
-		return server.Do(ctx, wanted)
-	}
+	now, _, err := apply.Find(ctx, server, wanted.Election)
 	if err != nil {
 		return leadership.Lease{}, err
 	}
 	for _, s := range kept {
 		s.keep(&wanted.Config, now.Config)
 	}
-	if wanted.IfRevision == 0 {
-		wanted.IfRevision = now.Revision
-	}
+	wanted.IfRevision = cmp.Or(wanted.IfRevision, now.Revision, leadership.NeverSeen)
 	return server.Do(ctx, wanted)
 }
 

@@ -35,7 +35,7 @@ leases than configured.
 
 Stop every server of the store first. If it is interrupted, run it again with the same N: it continues where it was, and
 raises nothing twice. If N is too low for any election, it fails and changes nothing. Corrupt records are named and left as
-they are (exit code 1); those elections cannot have a leader.`,
+they are (exit code 1): those elections cannot have a leader, and no leader can write in those journals and other logs.`,
 		Example: `  regent admin raise --store firestore:P/regent-2 --above 1000000
   regent admin raise reports.daily --store file:/var/lib/regent/leases --above 1000000 --lock 5m`,
 		Args: electionNames,
@@ -55,11 +55,18 @@ they are (exit code 1); those elections cannot have a leader.`,
 	return cmd
 }
 
-// untrustedError lists the elections that were left unchanged because their records are corrupt.
-type untrustedError []leadership.Election
+// untrustedError names the records that were left unchanged because they are corrupt.
+type untrustedError struct{ store.Raised }
 
 func (u untrustedError) Error() string {
-	return "these records are corrupt and were left as they are; their elections cannot have a leader until the records are repaired, with a fencing token above every one ever seen: " + store.Quoted(u)
+	text := "corrupt records were left as they are; repair each, with a fencing token above every one ever seen"
+	if len(u.Untrusted) > 0 {
+		text += "; until then these elections cannot have a leader: " + store.Quoted(u.Untrusted)
+	}
+	if len(u.Logs) > 0 {
+		text += "; until then no leader can write in " + store.Quoted(u.Logs)
+	}
+	return text
 }
 
 func (c *cli) raise(ctx context.Context, spec string, r store.Raising) error {
@@ -76,10 +83,10 @@ func (c *cli) raise(ctx context.Context, spec string, r store.Raising) error {
 	if done.LockedFor > 0 {
 		text += fmt.Sprintf("; all can be led in %v", ceilSeconds(done.LockedFor))
 	}
-	if err := c.printLines(text); err != nil || len(done.Untrusted) == 0 {
+	if err := c.printLines(text); err != nil || len(done.Untrusted)+len(done.Logs) == 0 {
 		return err
 	}
-	return untrustedError(done.Untrusted)
+	return untrustedError{done}
 }
 
 func electionNames(_ *cobra.Command, args []string) error {

@@ -26,6 +26,7 @@ import (
 
 	"regent/cmd/regent/internal/cloud"
 	"regent/httpapi"
+	"regent/httpapi/access/authz"
 	"regent/httpapi/dashboard"
 	"regent/httpapi/kubernetes"
 	"regent/httpapi/mcp"
@@ -205,6 +206,10 @@ func (c *cli) openStore(ctx context.Context, log *slog.Logger, s serviceSettings
 	if err != nil {
 		return nil, storeError{s.store, err}
 	}
+	if err := store.RefuseMoved(ctx, leases); err != nil {
+		leases.Close()
+		return nil, storeError{s.store, err}
+	}
 	return leases, nil
 }
 
@@ -228,6 +233,9 @@ func (c *cli) serveStore(ctx context.Context, m *measures, who *access, name str
 		return err
 	}
 	defer closeBuses()
+	if err := m.Degraded(func() []instance.Trouble { return append(inst.Troubles(), who.troubles()...) }); err != nil {
+		return err
+	}
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
 	running.Go(func() { inst.Run(background) })
@@ -237,7 +245,7 @@ func (c *cli) serveStore(ctx context.Context, m *measures, who *access, name str
 	running.Go(func() { at.run(background) })
 	defer running.Wait()
 	defer cancel()
-	ready := &readiness{store: leases, instance: inst, latch: who.latch, crowd: crowd{log: m.log, count: m.Displaced}}
+	ready := &readiness{store: leases, instance: inst, latch: who.latch, access: who.file, crowd: crowd{log: m.log, count: m.Displaced}}
 	service := instance.Guard(inst, append(who.gates(s.maxConcurrency), m)...) // refused calls are no operations
 	config := httpapi.Config{Service: service, Log: m.log, Ready: ready.check, Hosts: s.answers(), Admit: who.admit, Reply: who.replies.Enter, Statements: who.issuer, StreamLimit: s.streamLimit}
 	beside, err := openDoors(s, who, service, config, journal)
@@ -307,7 +315,7 @@ func (c *cli) newInstance(ctx context.Context, m *measures, name string, s servi
 		}
 	}
 	if i, err = instance.New(config); err == nil {
-		err = errors.Join(m.Cache(i.CacheReads), m.Degraded(i.Troubles), m.Stretch(i.Stretch), m.Members(i))
+		err = errors.Join(m.Cache(i.CacheReads), m.Stretch(i.Stretch), m.Members(i))
 	}
 	if err != nil {
 		closeBuses()
@@ -393,6 +401,7 @@ type readiness struct {
 	instance *instance.Instance
 	crowd    crowd
 	latch    func() string // nil if callers are not verified by the platform
+	access   *authz.File   // nil without one
 	draining atomic.Bool
 
 	mu    sync.Mutex
@@ -427,7 +436,11 @@ func (r *readiness) check(ctx context.Context) (degraded string, err error) {
 	q := r.ask(ctx)
 	select {
 	case <-q.answered:
-		return joined(r.instance.Degraded(), r.crowd.degraded()), q.err
+		access := ""
+		if r.access != nil && r.access.Invalid() { // anyone may ask, so why is in the log
+			access = "the access file has changed and cannot be used: the one before stays in force here, and no instance can start; the log says why"
+		}
+		return joined(r.instance.Degraded(), r.crowd.degraded(), access), q.err
 	case <-ctx.Done():
 		return "", ctx.Err()
 	}

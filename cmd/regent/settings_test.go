@@ -3,7 +3,10 @@ package main
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -12,6 +15,7 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/instance"
+	"regent/leadership/telemetry"
 	"regent/store/memory"
 	"regent/store/storetest"
 )
@@ -101,6 +105,42 @@ func TestAThousandProbesWithinASecondAskTheStoreOnce(t *testing.T) {
 		}
 		if n := calls.Take()["List"]; n != 1 {
 			t.Errorf("a second later the store was asked %d times more, want once", n)
+		}
+	})
+}
+
+func TestAnAccessFileThatBecomesInvalidIsShown(t *testing.T) {
+	t.Parallel()
+	inst := newTestInstance(t, instance.Config{Store: memory.New(memory.Config{})})
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "access.yaml")
+		write := func(text string) {
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		write("grants: [{principals: [a@b.c], roles: [observer], elections: [reports]}]")
+		file, err := accessSettings{auth: authOIDC, file: path}.openFile(slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { file.Run(ctx) })
+		defer running.Wait()
+		defer stop()
+		r, a := &readiness{store: memory.New(memory.Config{}), instance: inst, access: file}, &access{file: file}
+		if degraded, err := r.check(t.Context()); degraded != "" || err != nil || a.troubles() != nil {
+			t.Errorf("with a valid file: %q, %v, %v", degraded, err, a.troubles())
+		}
+		write("grants: [{principals: [secret@b.c], roles: [king]}]")
+		time.Sleep(time.Minute)
+		degraded, err := r.check(t.Context())
+		if !strings.Contains(degraded, "the access file has changed and cannot be used") || strings.Contains(degraded, "king") || err != nil {
+			t.Errorf("with an invalid one: %q, %v", degraded, err)
+		}
+		if got := a.troubles(); !slices.Equal(got, []instance.Trouble{telemetry.InvalidAccess}) {
+			t.Errorf("with an invalid one the troubles are %q", got)
 		}
 	})
 }

@@ -177,15 +177,15 @@ func (m *Metrics) Cache(reads func() (hits, misses, shared int64)) error {
 // Degraded measures what does not work as it should; now returns that.
 func (m *Metrics) Degraded(now func() []instance.Trouble) error {
 	b := newBuilder(m.meter)
-	troubles := b.gauge(nameTroubles)
+	gauge := b.gauge(nameTroubles)
 	return b.observe(func(_ context.Context, o metric.Observer) {
 		holds := now()
-		for _, t := range instance.Troubles() {
+		for _, t := range troubles() {
 			var n int64
 			if slices.Contains(holds, t) {
 				n = 1
 			}
-			o.ObserveInt64(troubles, n, with("reason", t))
+			o.ObserveInt64(gauge, n, with("reason", t))
 		}
 	})
 }

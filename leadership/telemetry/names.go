@@ -264,9 +264,15 @@ func parts() []Metric {
 		gauge(nameUnannounced, "s", "Age of the oldest unannounced event when the outbox was last read. 0: there was none."),
 		gauge(nameStretch, "{part}", "How far leaders are told to put their renewals off, because renewals take long: from 0, after a third of their lease, to 1, after half of it."),
 		gauge(nameTroubles, "{trouble}", "Why this instance says that it is degraded, 1 for each reason that holds: it cannot announce events, it cannot hear those "+
-			"of others or what they say of members, or it finds events that another instance has left behind.", Label{"reason", texts(instance.Troubles()...)}),
+			"of others or what they say of members, it finds events that another instance has left behind, or its access file has become invalid.", Label{"reason", texts(troubles()...)}),
 	}
 }
+
+// InvalidAccess is the trouble that the access file has changed, and cannot be used: the one before
+// stays in force here, and no instance can start.
+const InvalidAccess instance.Trouble = "access_file_invalid"
+
+func troubles() []instance.Trouble { return append(instance.Troubles(), InvalidAccess) }
 
 // Values of labels. Tests hold them to package leadership.
 var (

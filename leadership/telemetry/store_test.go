@@ -179,9 +179,9 @@ func TestWhatAnInstanceSaysOfItselfIsRead(t *testing.T) {
 		},
 		"why it is degraded": {
 			func(m *telemetry.Metrics) error {
-				return m.Degraded(func() []instance.Trouble { return []instance.Trouble{instance.CannotHear} })
+				return m.Degraded(func() []instance.Trouble { return []instance.Trouble{instance.CannotHear, telemetry.InvalidAccess} })
 			},
-			map[string]float64{"regent.events.troubles{reason=cannot_hear}": 1},
+			map[string]float64{"regent.events.troubles{reason=cannot_hear}": 1, "regent.events.troubles{reason=access_file_invalid}": 1},
 		},
 		"the stretch of renewals": {
 			func(m *telemetry.Metrics) error { return m.Stretch(func() float64 { return 0.25 }) },

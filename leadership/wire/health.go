@@ -12,5 +12,5 @@ type HealthStatus string
 // The states of an instance that serves. An instance that cannot serve answers with a problem.
 const (
 	Healthy  HealthStatus = "ok"
-	Degraded HealthStatus = "degraded" // all calls work, some of them later or at a higher cost
+	Degraded HealthStatus = "degraded" // all calls work, but something needs attention
 )

@@ -19,8 +19,10 @@ type File struct {
 	crowd   Crowd
 	log     *slog.Logger
 	text    []byte // parsed last, good or bad; only Run uses it
+	bad     bool   // whether text is; only Run uses it
 	seen    []byte // read last; only Run uses it
 	trouble string // logged last; only Run uses it
+	invalid atomic.Bool
 	current atomic.Pointer[Access]
 }
 
@@ -44,6 +46,10 @@ func OpenFile(path string, crowd Crowd, log *slog.Logger) (*File, error) {
 // Access returns the newest valid access file.
 func (f *File) Access() *Access { return f.current.Load() }
 
+// Invalid reports whether the file as it is now cannot be used: an earlier one is in force, and no
+// service could start with it.
+func (f *File) Invalid() bool { return f.invalid.Load() }
+
 // reloadEvery is how often the file is read. A secret mounted as a file sends no notification.
 const reloadEvery = 5 * time.Second
 
@@ -66,6 +72,7 @@ func (f *File) reload(ctx context.Context) {
 	text, err := f.read()
 	if err == nil && bytes.Equal(text, f.text) {
 		f.seen, f.trouble = text, ""
+		f.invalid.Store(f.bad)
 		return
 	}
 	if err == nil && !bytes.Equal(text, f.seen) { // it may still be being written
@@ -76,7 +83,9 @@ func (f *File) reload(ctx context.Context) {
 	if err == nil {
 		f.text = text
 		access, err = ParseAccess(text, f.crowd)
+		f.bad = err != nil
 	}
+	f.invalid.Store(err != nil)
 	if err != nil {
 		f.complain(ctx, err.Error())
 		return

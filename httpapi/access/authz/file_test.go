@@ -51,16 +51,23 @@ func TestAChangedAccessFileIsLoadedAndAnInvalidOneIsNot(t *testing.T) {
 		if after() != first || log.Len() > 0 {
 			t.Errorf("an access file that was half written was looked at: %s", &log)
 		}
+		if f.Invalid() {
+			t.Error("a valid access file counts as invalid")
+		}
 		write("grants: []")
-		if after() != first {
-			t.Error("an access file that is none was taken")
+		if after() != first || !f.Invalid() {
+			t.Error("an access file that is none was taken, or is not told of")
 		}
 		os.Remove(path)
-		if after() != first {
-			t.Error("an access file that is gone was taken")
+		if after() != first || !f.Invalid() {
+			t.Error("an access file that is gone was taken, or is not told of")
+		}
+		write("grants: []")
+		if after() != first || !f.Invalid() {
+			t.Error("an access file that came back as bad as it was is not told of")
 		}
 		write(accessText + "  - {principals: [more@test], roles: [observer], elections: [\"*\"]}\n")
-		if second := after(); second == first {
+		if second := after(); second == first || f.Invalid() {
 			t.Error("a new access file was not taken")
 		}
 		stop()

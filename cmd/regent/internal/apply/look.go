@@ -53,7 +53,7 @@ func Look(ctx context.Context, server Server, declared []Declared, o Options) ([
 		var deleted bool
 		var err error
 		if !found { // it may be deleted
-			if now, deleted, err = read(ctx, server, d.Election); err != nil {
+			if now, deleted, err = Find(ctx, server, d.Election); err != nil {
 				return nil, err
 			}
 		}

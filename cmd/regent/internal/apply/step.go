@@ -93,7 +93,7 @@ func (s Step) write(ctx context.Context, server Server) (leadership.Lease, error
 // lookAgain returns the revision of an election that is at another one than when it was read, and a
 // Conflict if more than its leader has changed.
 func (s Step) lookAgain(ctx context.Context, server Server) (leadership.Revision, error) {
-	now, deleted, err := read(ctx, server, s.Election)
+	now, deleted, err := Find(ctx, server, s.Election)
 	switch {
 	case err != nil:
 		return 0, err
@@ -113,8 +113,8 @@ func (s Step) lookAgain(ctx context.Context, server Server) (leadership.Revision
 	return now.Revision, nil
 }
 
-// read reads an election, also a deleted one. One that was never seen has revision 0.
-func read(ctx context.Context, server Server, e leadership.Election) (l leadership.Lease, deleted bool, err error) {
+// Find reads an election, also a deleted one. One that was never seen has revision 0.
+func Find(ctx context.Context, server Server, e leadership.Election) (l leadership.Lease, deleted bool, err error) {
 	l, err = server.Get(ctx, e)
 	if refusal, ok := errors.AsType[*leadership.Error](err); ok && refusal.Code == leadership.NotFound {
 		if refusal.Lease != nil && refusal.Lease.Deleted {

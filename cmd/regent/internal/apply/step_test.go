@@ -124,7 +124,7 @@ func TestAStepIsAConflictIfSomeoneElseChangedItsElection(t *testing.T) {
 				t.Fatalf("the steps are %+v; want one to %s", steps, c.action)
 			}
 			c.between(b)
-			was, _, err := read(t.Context(), b, "e")
+			was, _, err := Find(t.Context(), b, "e")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -139,7 +139,7 @@ func TestAStepIsAConflictIfSomeoneElseChangedItsElection(t *testing.T) {
 			if !errors.As(err, &conflict) || !errors.Is(err, leadership.RevisionMismatch) || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("got %v; want a conflict that says %q", err, c.says)
 			}
-			if now, _, err := read(t.Context(), b, "e"); err != nil || now.Revision != was.Revision {
+			if now, _, err := Find(t.Context(), b, "e"); err != nil || now.Revision != was.Revision {
 				t.Errorf("the election went from revision %d to %d (%v); want nothing written", was.Revision, now.Revision, err)
 			}
 		})

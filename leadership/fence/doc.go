@@ -22,4 +22,9 @@
 // still write: that destroys nothing that the new leader did, but data that the new leader has
 // already read may be out of date. A leader that reads in order to write must therefore raise the
 // mark first, by a write or by a check alone, or read and write in one transaction.
+//
+// A new epoch gives the same leader the next token, which it learns by its next renewal. In between
+// a resource that knows the epoch refuses the old token as it refuses that of a former leader, and
+// the leader cannot tell which it is: it must not act until it has renewed, and must stop for good
+// unless the renewal brings a newer token.
 package fence

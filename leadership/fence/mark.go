@@ -25,7 +25,8 @@ func Of(lease interface {
 // Admit returns the mark after a write by the leader named by w, or an error if the write must not
 // be made; then the mark stays as it is. The errors are *leadership.Error:
 //
-//   - TokenStale: a later leader has written. The leader of w must stop acting as leader.
+//   - TokenStale: a later leader has written. Unless a renewal brings a newer token (a new epoch),
+//     the leader of w must stop acting as leader.
 //   - InvalidArgument: w is not a valid mark, or is of another election, whose tokens cannot be
 //     compared.
 //   - RecordCorrupt: m is not a valid mark, so the last writer is unknown.
@@ -48,7 +49,7 @@ func (m Mark) Admit(w Mark) (Mark, error) {
 	case w.Token < m.Token:
 		return m, &leadership.Error{
 			Code: leadership.TokenStale, Lease: &leadership.Lease{Election: m.Election, Token: m.Token},
-			Detail: fmt.Sprintf("token %d of election %q is stale: %d has written; stop acting as leader", w.Token, w.Election, m.Token),
+			Detail: fmt.Sprintf("token %d of election %q is stale: %d has written; unless a renewal brings a newer token, stop acting as leader", w.Token, w.Election, m.Token),
 		}
 	}
 	return w, nil

@@ -103,8 +103,8 @@ func ExampleGuard() {
 			fmt.Printf("token %d: %d steps\n", w.Token, steps)
 			return nil
 		})
-		if err != nil {
-			fmt.Println(err)
+		if errors.Is(err, leadership.TokenStale) {
+			fmt.Printf("token %d is stale\n", w.Token)
 		}
 	}
 	robot(fence.Mark{Election: "planner", Token: 33}, 1000)
@@ -113,5 +113,5 @@ func ExampleGuard() {
 	// Output:
 	// token 33: 1000 steps
 	// token 34: 1 steps
-	// TOKEN_STALE: token 33 of election "planner" is stale: 34 has written; stop acting as leader
+	// token 33 is stale
 }

@@ -3,8 +3,10 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 
+	"regent/leadership"
 	"regent/leadership/fence"
 	"regent/leadership/fence/sqlfence"
 )
@@ -39,9 +41,10 @@ func Example() {
 	}
 	fmt.Println(pay(context.Background(), fence.Mark{Election: "planner", Token: 33}, 1))
 	fmt.Println(pay(context.Background(), fence.Mark{Election: "planner", Token: 34}, 2))
-	fmt.Println(pay(context.Background(), fence.Mark{Election: "planner", Token: 33}, 3))
+	late := pay(context.Background(), fence.Mark{Election: "planner", Token: 33}, 3)
+	fmt.Println(errors.Is(late, leadership.TokenStale))
 	// Output:
 	// <nil>
 	// <nil>
-	// TOKEN_STALE: token 33 of election "planner" is stale: 34 has written; stop acting as leader
+	// true
 }

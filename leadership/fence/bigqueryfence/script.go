@@ -9,15 +9,20 @@ import (
 	"regent/leadership/fence"
 )
 
-// staleText and unguardedText are what the assertions say. BigQuery repeats them in its error.
+// What the assertions say. BigQuery repeats it in its error.
 const (
-	staleText     = "regent TOKEN_STALE: a later leader has written; stop acting as leader"
+	staleText     = "regent TOKEN_STALE: a later token has written; stop unless renewal brings a newer one"
 	unguardedText = "regent: the resource has no mark of this election; run Setup of bigqueryfence once"
+	severalText   = "regent: the resource has several marks; delete all but one of the highest token"
 )
 
 var (
 	tableName   = regexp.MustCompile(`^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+){1,2}$`)
 	transaction = regexp.MustCompile(`(?i)\b(begin|commit|rollback)\s+transaction\b|\b(commit|rollback)\s*(;|$)`)
+	leave       = regexp.MustCompile(`(?i)\breturn\b`)
+	// quoted matches strings, names in backquotes and comments.
+	quoted = regexp.MustCompile(`(?s)'''(\\.|[^\\])*?'''|"""(\\.|[^\\])*?"""|'(\\.|[^'\\\r\n])*'|"(\\.|[^"\\\r\n])*"` +
+		`|\x60(\\.|[^\x60\\\r\n])*\x60|(--|#)[^\r\n]*|/\*.*?\*/`)
 )
 
 // Setup returns the script that makes the table of marks, "dataset.table" or
@@ -36,18 +41,29 @@ func Setup(table string) (string, error) {
 }
 
 // Script returns the statements in a transaction that commits only if no later leader has written.
-// The statements must not begin or end a transaction. They may declare variables, and may have
-// named parameters besides those of Parameters.
+// The statements must not begin or end a transaction, nor RETURN: BigQuery would roll back, and the
+// job would succeed. They may declare variables, and may have named parameters besides those of
+// Parameters.
 func Script(table, statements string) (string, error) {
+	statements = strings.TrimRight(strings.TrimSpace(statements), ";")
+	code := strings.TrimSpace(quoted.ReplaceAllString(statements, " "))
 	switch {
 	case !tableName.MatchString(table):
 		return "", refuseTable(table)
-	case strings.TrimSpace(statements) == "":
+	case code == "":
 		return "", errors.New("bigqueryfence: there are no statements to guard")
-	case transaction.MatchString(statements):
+	case transaction.MatchString(statements), transaction.MatchString(code):
 		return "", errors.New("bigqueryfence: the statements begin or end a transaction; leave that to the script, which guards them in one of its own")
+	case leave.MatchString(code):
+		return "", errors.New("bigqueryfence: the statements RETURN, so that the script would end without its COMMIT and write nothing; use IF or LEAVE, and put a name in backquotes")
+	}
+	if !strings.HasSuffix(code, ";") {
+		statements += "\n;" // on a line of its own, for a comment may come before it
 	}
 	guard := strings.ReplaceAll("BEGIN TRANSACTION;\n"+
+		"ASSERT (SELECT COUNT(*) FROM `TABLE`\n"+
+		"  WHERE resource = @regent_resource AND election = @regent_election) <= 1\n"+
+		"  AS '"+severalText+"';\n"+
 		"ASSERT (SELECT COUNT(*) FROM `TABLE`\n"+
 		"  WHERE resource = @regent_resource AND election = @regent_election) = 1\n"+
 		"  AS '"+unguardedText+"';\n"+
@@ -56,7 +72,7 @@ func Script(table, statements string) (string, error) {
 		"  AND fencing_token <= @regent_fencing_token;\n"+
 		"ASSERT @@row_count = 1\n"+
 		"  AS '"+staleText+"';\n", "TABLE", table)
-	return guard + "BEGIN\n" + strings.TrimRight(strings.TrimSpace(statements), ";") + ";\nEND;\nCOMMIT TRANSACTION;\n", nil
+	return guard + "BEGIN\n" + statements + "\nEND;\nCOMMIT TRANSACTION;\n", nil
 }
 
 func refuseTable(table string) error {

@@ -24,36 +24,63 @@ func Example() {
 	// Output:
 	// BEGIN TRANSACTION;
 	// ASSERT (SELECT COUNT(*) FROM `ops.fences`
+	//   WHERE resource = @regent_resource AND election = @regent_election) <= 1
+	//   AS 'regent: the resource has several marks; delete all but one of the highest token';
+	// ASSERT (SELECT COUNT(*) FROM `ops.fences`
 	//   WHERE resource = @regent_resource AND election = @regent_election) = 1
 	//   AS 'regent: the resource has no mark of this election; run Setup of bigqueryfence once';
 	// UPDATE `ops.fences` SET fencing_token = @regent_fencing_token
 	//   WHERE resource = @regent_resource AND election = @regent_election
 	//   AND fencing_token <= @regent_fencing_token;
 	// ASSERT @@row_count = 1
-	//   AS 'regent TOKEN_STALE: a later leader has written; stop acting as leader';
+	//   AS 'regent TOKEN_STALE: a later token has written; stop unless renewal brings a newer one';
 	// BEGIN
 	// DECLARE today DATE DEFAULT CURRENT_DATE();
-	// INSERT INTO ops.plans (day, plan) VALUES (today, @plan);
+	// INSERT INTO ops.plans (day, plan) VALUES (today, @plan)
+	// ;
 	// END;
 	// COMMIT TRANSACTION;
 }
 
 func TestTheStatementsRunBehindTheAssertionsInOneTransaction(t *testing.T) {
 	t.Parallel()
-	for _, statements := range []string{"DELETE FROM t WHERE TRUE", "DELETE FROM t WHERE TRUE;", " DELETE FROM t WHERE TRUE ;\n"} {
+	for _, statements := range []string{"DELETE FROM t WHERE TRUE", "DELETE FROM t WHERE TRUE;", " DELETE FROM t WHERE TRUE ;\n", "DELETE FROM t WHERE TRUE -- all;", "DELETE FROM t WHERE TRUE; # all"} {
 		script, err := bigqueryfence.Script("p-1.d.t", statements)
 		if err != nil {
 			t.Fatal(err)
 		}
 		last := -1
 		for _, part := range []string{
-			"BEGIN TRANSACTION;", "= 1\n  AS 'regent: ", "UPDATE `p-1.d.t` SET fencing_token = ", "fencing_token <= @", "ASSERT @@row_count = 1", "TOKEN_STALE", "DELETE FROM t", "COMMIT TRANSACTION;",
+			"BEGIN TRANSACTION;", ") <= 1\n  AS 'regent: the resource has several marks", ") = 1\n  AS 'regent: the resource has no mark", "UPDATE `p-1.d.t` SET fencing_token = ", "fencing_token <= @", "ASSERT @@row_count = 1", "TOKEN_STALE", "DELETE FROM t", "\nEND;\n", "COMMIT TRANSACTION;",
 		} {
 			at := strings.Index(script, part)
 			if at <= last || strings.Count(script, part) != 1 {
 				t.Errorf("%q stands at %d, after %d, in\n%s", part, at, last, script)
 			}
 			last = at
+		}
+		// without what a comment swallows, the statement ends in one semicolon
+		if plain := regexp.MustCompile(`(--|#).*`).ReplaceAllString(script, ""); !regexp.MustCompile(`WHERE TRUE\s*;\s*END;`).MatchString(plain) {
+			t.Errorf("%q is not ended once in\n%s", statements, script)
+		}
+	}
+}
+
+func TestReturnIsRefusedUnlessItIsQuoted(t *testing.T) {
+	t.Parallel()
+	for statements, refused := range map[string]bool{
+		"IF @done THEN RETURN; END IF; DELETE FROM t WHERE TRUE": true,
+		"return":                             true,
+		"SELECT '\\'' ; RETURN; SELECT ''":   true,
+		"SELECT '''it's''' ; RETURN -- it's": true,
+		"SELECT r\"\\\" # \"; RETURN":        true,
+		"/* it's */ RETURN /* it's */":       true,
+		"SELECT 'no return', \"return\", `return`, '''\nreturn's''', \"\"\"return\"\"\"": false,
+		"DELETE FROM t WHERE TRUE -- return;\n# return\n/* return\n */":                  false,
+		"CREATE TEMP FUNCTION f() RETURNS INT64 AS (1); SELECT f() AS returned":          false,
+	} {
+		if script, err := bigqueryfence.Script("d.t", statements); (err != nil) != refused {
+			t.Errorf("%s: refused with %v, want %t\n%s", statements, err, refused, script)
 		}
 	}
 }
@@ -95,7 +122,7 @@ func TestWhatWouldBreakOutOfTheScriptIsRefused(t *testing.T) {
 			t.Errorf("table %q: %s", table, script)
 		}
 	}
-	for _, statements := range []string{"", " \n", "COMMIT", "DELETE FROM t WHERE TRUE; commit ; SELECT 1", "begin  transaction; SELECT 1", "ROLLBACK TRANSACTION"} {
+	for _, statements := range []string{"", " \n", "COMMIT", "DELETE FROM t WHERE TRUE; commit ; SELECT 1", "begin  transaction; SELECT 1", "ROLLBACK TRANSACTION", "COMMIT -- now\n;", "-- nothing"} {
 		if script, err := bigqueryfence.Script("d.t", statements); err == nil {
 			t.Errorf("statements %q: %s", statements, script)
 		}
@@ -106,11 +133,12 @@ func TestOnlyTheFailedAssertionOfTheMarkIsStale(t *testing.T) {
 	t.Parallel()
 	script, _ := bigqueryfence.Script("d.t", "SELECT 1")
 	said := regexp.MustCompile(`AS '([^']*)'`).FindAllStringSubmatch(script, -1)
-	if len(said) != 2 {
+	if len(said) != 3 {
 		t.Fatal(script)
 	}
 	for text, want := range map[string]bool{
-		"googleapi: Error 400: Query error: " + said[1][1] + " at [6:1]":                 true,
+		"googleapi: Error 400: Query error: " + said[2][1] + " at [9:1]":                 true,
+		"googleapi: Error 400: Query error: " + said[1][1] + " at [5:1]":                 false,
 		"googleapi: Error 400: Query error: " + said[0][1] + " at [2:1]":                 false,
 		"googleapi: Error 400: Transaction is aborted due to concurrent update, aborted": false,
 	} {

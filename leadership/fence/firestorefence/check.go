@@ -51,7 +51,7 @@ func Fenced(
 // is in doc, and raises the mark to w if it is lower. The caller must return the error unchanged
 // from the transaction's function; nothing is written then. It is
 //
-//   - a *leadership.Error of fence.Mark.Admit: TokenStale (stop acting as leader) or
+//   - a *leadership.Error of fence.Mark.Admit: TokenStale (a later leader has written) or
 //     InvalidArgument;
 //   - a *leadership.Error with RecordCorrupt, if the document is not a mark. It is left as it is,
 //     and no leader is admitted;

@@ -38,7 +38,7 @@ func (t *term) refuse(w fence.Mark) error {
 	var detail string
 	switch {
 	case w.Token < t.token:
-		detail = fmt.Sprintf("token %d of election %q is stale: %d was granted; stop acting as leader", w.Token, w.Election, t.token)
+		detail = fmt.Sprintf("token %d of election %q is stale: %d was granted; unless a renewal brings a newer token, stop acting as leader", w.Token, w.Election, t.token)
 	case w.Token == t.token && t.ended:
 		detail = fmt.Sprintf("the lease of fencing token %d of election %q has ended; stop acting as leader", w.Token, w.Election)
 	default:
@@ -104,7 +104,7 @@ func interpret(w fence.Mark, l leadership.Lease, err error) (seen leadership.Lea
 		return l, nil
 	case err == nil:
 		return seen, unknown("Regent's answer is not about token %d of election %q", w.Token, w.Election)
-	case errors.Is(err, leadership.TokenStale), errors.Is(err, leadership.ReadOnly):
+	case errors.Is(err, leadership.TokenStale), errors.Is(err, leadership.ReadOnly), errors.Is(err, leadership.NotReady):
 		if e, ok := errors.AsType[*leadership.Error](err); ok && e.Lease != nil && e.Lease.Election == w.Election {
 			seen = *e.Lease
 		}

@@ -40,7 +40,8 @@ type ChecksConfig struct {
 	// arrives.
 	MaxAge time.Duration
 	// Write asks whether the leader may write: Regent also refuses, with ReadOnly, while the
-	// election has lost its quorum. An answer from before that is believed for MaxAge, too. A Gate
+	// election has lost its quorum, and with NotReady, while a new leader has not said that it
+	// serves (Config.Promotion). An answer from before that is believed for MaxAge, too. A Gate
 	// before handlers that only read takes Checks without Write: reads go on.
 	Write bool
 	// Elections is how many elections are remembered; 0 for DefaultElections. A forgotten one costs
@@ -74,7 +75,7 @@ func (c ChecksConfig) validate() error {
 //   - A token that was overtaken stays stale for ever: tokens never come back. The newest token of
 //     an election, one number, is enough to refuse all lower ones.
 //   - A token that was never granted, or whose lease seems to be over, is not remembered, nor that
-//     the election is read-only: that may change at any moment.
+//     the election is read-only or its leader not ready: that may change at any moment.
 //
 // Concurrent checks of one token share a call; but an answer that is not remembered is only for
 // those that came before the call was made. If Regent cannot be reached, or takes longer than
@@ -109,9 +110,9 @@ func NewChecks(config ChecksConfig) (*Checks, error) {
 func (c *Checks) Wait() { c.asks.Wait() }
 
 // Check returns nil if w's token is the current leader's, as far as described above. It blocks
-// until that is known, Regent has failed, or ctx ends. Errors: TokenStale (stop acting as leader);
-// ReadOnly, with ChecksConfig.Write (the leader must not write now); InvalidArgument, as for
-// Mark.Admit; StoreUnavailable if it is not known.
+// until that is known, Regent has failed, or ctx ends. Errors: TokenStale and InvalidArgument, as
+// for Mark.Admit; ReadOnly and NotReady, with ChecksConfig.Write (the leader must not write now);
+// StoreUnavailable if it is not known.
 func (c *Checks) Check(ctx context.Context, w fence.Mark) error {
 	if _, err := (fence.Mark{}).Admit(w); err != nil {
 		return err

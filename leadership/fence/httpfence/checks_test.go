@@ -37,7 +37,7 @@ type fixture struct {
 	asked int
 	calls int // under way
 
-	readOnly atomic.Bool
+	readOnly, notReady atomic.Bool
 }
 
 // withFixture runs the test in a bubble. Leader 33 has a lease of an hour.
@@ -103,6 +103,8 @@ func (w *fixture) CheckToken(ctx context.Context, r leadership.TokenCheck) (lead
 		return leadership.Lease{}, &leadership.Error{Code: leadership.TokenStale, Lease: &l, Detail: "Regent says so"}
 	case r.Write && w.readOnly.Load():
 		return leadership.Lease{}, &leadership.Error{Code: leadership.ReadOnly, Lease: &l, Detail: "1 of 3 members is present", RetryAfter: time.Second}
+	case r.Write && w.notReady.Load():
+		return leadership.Lease{}, &leadership.Error{Code: leadership.NotReady, Lease: &l, Detail: "it has not said that it serves"}
 	}
 	return l, nil
 }
@@ -167,6 +169,22 @@ func TestAWriteIsRefusedWhileTheElectionIsReadOnly(t *testing.T) {
 		w.wantAsked(3) // that it is read-only is not remembered, and the token is
 		w.readOnly.Store(false)
 		wantStatus(t, send(h, command(33)), http.StatusOK)
+	})
+}
+
+func TestANewLeaderThatMustNotWriteYetMakesTheFormerOneStaleAtOnce(t *testing.T) {
+	withFixture(t, httpfence.ChecksConfig{Write: true}, func(t *testing.T, w *fixture) {
+		h := gate(t, httpfence.Config{Check: w.Checks})
+		wantStatus(t, send(h, command(33)), http.StatusOK)
+		w.leads(held(34, time.Hour))
+		w.notReady.Store(true)
+		reply := send(h, command(34))
+		wantStatus(t, reply, http.StatusConflict)
+		wantRefusal(t, httpfence.Refusal(reply), leadership.NotReady)
+		w.wantStale(w.check(33), 34)
+		w.notReady.Store(false)
+		wantStatus(t, send(h, command(34)), http.StatusOK)
+		w.wantAsked(3) // that it is not ready is not remembered, and the token is
 	})
 }
 

@@ -9,9 +9,9 @@
 //
 // In front of the service's handler, a Gate compares the token with what it knows. A token that a
 // later leader has overtaken is answered with 409, a problem document (RFC 9457) with the code
-// TOKEN_STALE and the newest known token; its sender must stop acting as leader (Refusal reads the
-// document). Missing, repeated or malformed headers are answered with 400. If the Gate cannot find
-// out, it admits no request and answers 503 with Retry-After.
+// TOKEN_STALE and the newest known token, which Refusal reads; unless a renewal brings a newer
+// token, its sender must stop acting as leader. Missing, repeated or malformed headers are answered
+// with 400. If the Gate cannot find out, it admits no request and answers 503 with Retry-After.
 //
 // # What a Gate knows
 //
@@ -25,8 +25,9 @@
 //   - Checks: Regent is asked (:checkToken) whether the token is the current leader's, and the
 //     answer is believed for a short time. This works for a service without storage. It refuses a
 //     former leader soon, not at once. With ChecksConfig.Write Regent is asked as well whether the
-//     leader may write, which it may not while the election has lost its quorum: the answer is then
-//     409 with READ_ONLY, and the sender may try again.
+//     leader may write, which it may not while the election has lost its quorum, or before it has
+//     said that it serves: the answer is then 409 with READ_ONLY or NOT_READY, and the sender may
+//     try again.
 //
 // With both, the check comes first, so that only a granted token raises the mark. In any case put
 // the Gate behind authentication: a fencing token is not a secret, and proves nothing about its
@@ -44,7 +45,8 @@
 //   - If the handler changes only state of this process, keep the highest mark beside that state,
 //     and compare it (Mark.Admit) under the lock that guards both.
 //   - If the mark does not outlive the process (Memory), a restarted process knows no leader until
-//     the first command arrives.
+//     the first command arrives, and two processes know different ones: use Checks, or Marks that
+//     they share.
 //
 // # Reads
 //

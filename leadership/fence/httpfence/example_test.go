@@ -108,14 +108,15 @@ func ExampleChecks() {
 		fmt.Println(token, reply.Code)
 	}
 	checks.Heard(leadership.Event{Election: "planner", Token: 35, Type: leadership.EventAcquired, LeaderID: "bob"})
-	fmt.Println(checks.Check(context.Background(), fence.Mark{Election: "planner", Token: 34}))
+	err = checks.Check(context.Background(), fence.Mark{Election: "planner", Token: 34})
+	fmt.Println(errors.Is(err, leadership.TokenStale))
 	// Output:
 	// Regent is asked about token 34
 	// 34 204
 	// 34 204
 	// 33 409
 	// 034 400
-	// TOKEN_STALE: token 34 of election "planner" is stale: 35 was granted; stop acting as leader
+	// true
 }
 
 // Without a Transport, set the headers on each request.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"regent/leadership"
 	"regent/leadership/fence"
@@ -14,8 +15,8 @@ import (
 // Checker checks whether a mark's token is the current leader's. *Checks implements it.
 type Checker interface {
 	// Check returns nil if it is, an error with the code TokenStale if it is not, and one with the
-	// code ReadOnly if it is and must not write now. Any other error means that it could not find
-	// out.
+	// code ReadOnly or NotReady if it is and must not write now. Any other error means that it
+	// could not find out.
 	Check(ctx context.Context, w fence.Mark) error
 }
 
@@ -37,8 +38,10 @@ type Config struct {
 
 	// ReadsPass lets requests with the methods GET and HEAD pass without headers and without a
 	// check, so that reads go on whichever process leads, and cost no call to Regent. It is for
-	// handlers whose GET and HEAD change nothing, and that take no other method from a header or a
-	// query. A request that asks for another protocol (Upgrade), as a WebSocket does, is checked.
+	// handlers whose GET and HEAD change nothing, and that take no other method from a query. A
+	// request that asks for another protocol (Upgrade), as a WebSocket does, is checked; so is one
+	// that asks for another method by a header (X-HTTP-Method-Override, X-HTTP-Method,
+	// X-Method-Override).
 	ReadsPass bool
 
 	// Refused, if set, is called for each request that was refused, with the error and the causes
@@ -113,9 +116,12 @@ func (g *Gate) handle(w http.ResponseWriter, r *http.Request, next http.Handler)
 	return nil
 }
 
-// reads reports whether the request changes nothing, by its method (RFC 9110 §9.2.1).
+// reads reports whether the request changes nothing, by its method (RFC 9110 §9.2.1), which no
+// header replaces.
 func reads(r *http.Request) bool {
-	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && len(r.Header.Values("Upgrade")) == 0
+	replaced := func(header string) bool { return len(r.Header.Values(header)) > 0 }
+	return (r.Method == http.MethodGet || r.Method == http.MethodHead) &&
+		!slices.ContainsFunc([]string{"Upgrade", "X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override"}, replaced)
 }
 
 // maxResource is the longest name of a resource in bytes: the sender must not choose how much

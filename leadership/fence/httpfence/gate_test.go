@@ -134,7 +134,7 @@ func TestALeaderThatWasOvertakenIsRefusedWithTheNewestToken(t *testing.T) {
 		"type":         "urn:regent:problem:TOKEN_STALE",
 		"title":        "Token stale",
 		"status":       409.0,
-		"detail":       `token 33 of election "planner" is stale: 34 has written; stop acting as leader`,
+		"detail":       `token 33 of election "planner" is stale: 34 has written; unless a renewal brings a newer token, stop acting as leader`,
 		"code":         "TOKEN_STALE",
 		"election":     "planner",
 		"fencingToken": 34.0,

@@ -22,7 +22,10 @@ type Leader interface {
 //	commands := &http.Client{Transport: &httpfence.Transport{Leader: lease}}
 //
 // The lease is checked when a request is sent, and again when a redirect sends it elsewhere; after
-// that only the token protects. A Transport belongs to one lease.
+// that only the token protects. The token is read then, too: a command that was decided on before a
+// new epoch, and is sent after the renewal that brought the epoch's token, carries that one and is
+// admitted. A leader that must not send such commands remembers the token with each piece of work,
+// and compares it with Lease.Token before it sends. A Transport belongs to one lease.
 type Transport struct {
 	Leader Leader
 	Base   http.RoundTripper // nil for http.DefaultTransport

@@ -29,7 +29,7 @@ func answer(w http.ResponseWriter, err error) {
 // means that the Gate could not find out: the caller must not be blamed for the service's own
 // credentials, for example.
 func presentable(err error) error {
-	for _, code := range []leadership.Code{leadership.TokenStale, leadership.ReadOnly, leadership.InvalidArgument, leadership.NotFound} {
+	for _, code := range []leadership.Code{leadership.TokenStale, leadership.ReadOnly, leadership.NotReady, leadership.InvalidArgument, leadership.NotFound} {
 		if errors.Is(err, code) {
 			return err
 		}
@@ -57,9 +57,9 @@ const maxProblem = 64 << 10
 // still be read from its beginning, and the caller must still close it.
 //
 // The error is a *leadership.Error. With the code TokenStale its Lease, if present, has only the
-// newest token that the service knows; the caller must stop acting as leader. With ReadOnly or
-// StoreUnavailable nothing was done, and the caller may retry after RetryAfter, until its own
-// deadline.
+// newest token that the service knows; unless a renewal brings a newer token (see fence), the
+// caller must stop acting as leader. With ReadOnly, NotReady or StoreUnavailable nothing was done,
+// and the caller may retry after RetryAfter, until its own deadline.
 func Refusal(reply *http.Response) error {
 	if reply.StatusCode < 400 || !wire.IsProblem(reply.Header) {
 		return nil

@@ -17,14 +17,17 @@ import (
 func TestReadsPassOnlyOnRequestAndOnlyIfTheyAreReads(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		method, upgrade string
-		passes, want    bool
+		method, header string
+		passes, want   bool
 	}{
 		{http.MethodGet, "", true, true},
 		{http.MethodHead, "", true, true},
 		{http.MethodGet, "", false, false},
 		{http.MethodHead, "", false, false},
-		{http.MethodGet, "websocket", true, false},
+		{http.MethodGet, "Upgrade", true, false},
+		{http.MethodGet, "X-HTTP-Method-Override", true, false},
+		{http.MethodHead, "X-HTTP-Method", true, false},
+		{http.MethodGet, "x-method-override", true, false},
 		{http.MethodPost, "", true, false},
 		{http.MethodPut, "", true, false},
 		{http.MethodPatch, "", true, false},
@@ -36,15 +39,15 @@ func TestReadsPassOnlyOnRequestAndOnlyIfTheyAreReads(t *testing.T) {
 		h := gate(t, httpfence.Config{Marks: marks, ReadsPass: c.passes})
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		r.Method = c.method
-		if c.upgrade != "" {
-			r.Header.Set("Upgrade", c.upgrade)
+		if c.header != "" {
+			r.Header.Set(c.header, "DELETE")
 		}
 		want := http.StatusBadRequest // the headers are missing
 		if c.want {
 			want = http.StatusOK
 		}
 		if got := send(h, r).StatusCode; got != want {
-			t.Errorf("%s, upgrade %q, passes %t: %d, want %d", c.method, c.upgrade, c.passes, got, want)
+			t.Errorf("%s, header %q, passes %t: %d, want %d", c.method, c.header, c.passes, got, want)
 		}
 		r.Header.Set(httpfence.ElectionHeader, string(election))
 		r.Header.Set(httpfence.TokenHeader, "34")
@@ -52,7 +55,7 @@ func TestReadsPassOnlyOnRequestAndOnlyIfTheyAreReads(t *testing.T) {
 			t.Errorf("%s with headers: %d", c.method, got)
 		}
 		if raised := marks.Mark(string(election)) != (fence.Mark{}); raised == c.want {
-			t.Errorf("%s, upgrade %q, passes %t: the mark was raised: %t", c.method, c.upgrade, c.passes, raised)
+			t.Errorf("%s, header %q, passes %t: the mark was raised: %t", c.method, c.header, c.passes, raised)
 		}
 	}
 }
@@ -60,7 +63,8 @@ func TestReadsPassOnlyOnRequestAndOnlyIfTheyAreReads(t *testing.T) {
 // A service that knows nothing of Regent, such as a model of Vertex AI
 // (https://REGION-aiplatform.googleapis.com/v1/projects/P/locations/REGION/endpoints/E:predict), is
 // guarded by a proxy that alone has the right to call it. Leaders call the proxy, with their
-// headers; it adds its own credentials.
+// headers; it adds its own credentials. It asks Regent: a proxy that only remembered tokens in
+// memory would admit a former leader after a restart, and beside another proxy.
 func Example_reverseProxy() {
 	vertex := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Println("Vertex AI is asked:", r.Method, path.Base(r.URL.Path), r.Header.Get("Authorization"), r.Header.Get(httpfence.TokenHeader) == "")
@@ -68,7 +72,12 @@ func Example_reverseProxy() {
 	defer vertex.Close()
 	target, _ := url.Parse(vertex.URL)
 
-	gate, err := httpfence.New(httpfence.Config{Election: "planner", Marks: new(httpfence.Memory), ReadsPass: true})
+	checks, err := httpfence.NewChecks(httpfence.ChecksConfig{Regent: regent{}, Write: true})
+	if err != nil {
+		panic(err)
+	}
+	defer checks.Wait()
+	gate, err := httpfence.New(httpfence.Config{Election: "planner", Check: checks, ReadsPass: true})
 	if err != nil {
 		panic(err)
 	}
@@ -81,7 +90,7 @@ func Example_reverseProxy() {
 	defer proxy.Close()
 
 	const endpoint = "/v1/projects/p/locations/europe-west1/endpoints/7"
-	for _, token := range []leadership.Token{33, 34, 33} {
+	for _, token := range []leadership.Token{33, 34} {
 		lease := leader{fence.Mark{Election: "planner", Token: token}, true} // outside an example: a *client.Lease
 		commands := &http.Client{Transport: &httpfence.Transport{Leader: lease}}
 		reply, err := commands.Post(proxy.URL+endpoint+":predict", "application/json", nil)
@@ -98,11 +107,11 @@ func Example_reverseProxy() {
 	reply.Body.Close()
 	fmt.Println("a read:", reply.StatusCode)
 	// Output:
-	// Vertex AI is asked: POST 7:predict Bearer of-the-proxy true
-	// 33 200
+	// Regent is asked about token 33
+	// 33 409
+	// Regent is asked about token 34
 	// Vertex AI is asked: POST 7:predict Bearer of-the-proxy true
 	// 34 200
-	// 33 409
 	// Vertex AI is asked: GET 7 Bearer of-the-proxy true
 	// a read: 200
 }

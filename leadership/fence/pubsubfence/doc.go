@@ -10,6 +10,12 @@
 // message that was published late, or delivered late, does no harm once the next leader's first
 // message has arrived.
 //
+// That drops also commands that a leader published while it led, if they are delivered after the
+// next leader's first one: Pub/Sub keeps no order by itself. Publish with an ordering key for each
+// resource, to a subscription with message ordering, so that they come first. If none may be lost,
+// let Config.Refused publish those with TokenStale elsewhere, for the present leader to decide on,
+// and call their Nack if that has failed.
+//
 // A message without a valid stamp, or of another election, is not handled and not acknowledged:
 // Pub/Sub delivers it again, and in the end to the subscription's dead-letter topic. Set one. The
 // same holds for a message whose mark could not be raised, because the Marks have failed.

@@ -2,6 +2,7 @@ package pubsubfence_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"cloud.google.com/go/pubsub/v2"
@@ -14,7 +15,9 @@ import (
 func Example() {
 	guard, err := pubsubfence.New(pubsubfence.Config{
 		Election: "planner",
-		Refused:  func(_ *pubsub.Message, err error) { fmt.Println(err) },
+		Refused: func(m *pubsub.Message, err error) {
+			fmt.Printf("%s: dropped %t\n", m.Data, errors.Is(err, leadership.TokenStale))
+		},
 	})
 	if err != nil {
 		panic(err)
@@ -35,5 +38,5 @@ func Example() {
 	// Output:
 	// mow the lawn, says 33
 	// mow the lawn, says 34
-	// TOKEN_STALE: token 33 of election "planner" is stale: 34 has written; stop acting as leader
+	// mow the lawn, says 33: dropped true
 }

@@ -66,8 +66,9 @@ type Config struct {
 	Resource func(*pubsub.Message) string
 	// Marks are raised before a message is handled; nil: in memory.
 	Marks Marks
-	// Refused, if set, is called for each message that was not handled, for logs and metrics. The
-	// code of the error is TokenStale for one that was dropped. It may be called concurrently.
+	// Refused, if set, is called for each message that is not handled, for logs and metrics, or to
+	// publish it elsewhere. One whose error has the code TokenStale is acknowledged when Refused
+	// has returned, unless Refused has called its Nack. Refused may be called concurrently.
 	Refused func(*pubsub.Message, error)
 }
 
@@ -98,16 +99,16 @@ func New(c Config) (*Fence, error) {
 func (f *Fence) Wrap(handle func(context.Context, *pubsub.Message)) func(context.Context, *pubsub.Message) {
 	return func(ctx context.Context, m *pubsub.Message) {
 		w, err := f.admit(ctx, m)
-		switch {
-		case err == nil:
+		if err == nil {
 			handle(context.WithValue(ctx, markKey{}, w), m)
 			return
-		case errors.Is(err, leadership.TokenStale):
+		}
+		f.config.Refused(m, err) // first: what it keeps of the message is not lost with the process
+		if errors.Is(err, leadership.TokenStale) {
 			m.Ack()
-		default:
+		} else {
 			m.Nack()
 		}
-		f.config.Refused(m, err)
 	}
 }
 

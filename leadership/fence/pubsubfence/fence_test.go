@@ -35,6 +35,7 @@ func stamped(t *testing.T, token leadership.Token, data string) *pubsub.Message 
 // receiver is a fence before a handler that notes what it handles.
 type receiver struct {
 	receive func(context.Context, *pubsub.Message)
+	nack    bool       // Refused calls Nack
 	mu      sync.Mutex // guards what follows
 	handled []string
 	refused []error
@@ -44,7 +45,10 @@ func newReceiver(t *testing.T, c pubsubfence.Config) *receiver {
 	t.Helper()
 	r := new(receiver)
 	c.Election = "planner"
-	c.Refused = func(_ *pubsub.Message, err error) {
+	c.Refused = func(m *pubsub.Message, err error) {
+		if r.nack {
+			m.Nack()
+		}
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.refused = append(r.refused, err)
@@ -135,8 +139,8 @@ func (f *failing) Raise(context.Context, string, fence.Mark) error {
 	return nil
 }
 
-// Pub/Sub sees which messages are acknowledged: late ones are, and do not come again; one whose
-// mark could not be raised comes again, and is handled then.
+// Pub/Sub sees which messages are acknowledged: late ones are, and do not come again, unless
+// Refused calls Nack; one whose mark could not be raised comes again, and is handled then.
 func TestALateMessageIsAcknowledgedAndOneThatCouldNotBeComparedComesAgain(t *testing.T) {
 	t.Parallel()
 	server := pstest.NewServer()
@@ -150,51 +154,57 @@ func TestALateMessageIsAcknowledgedAndOneThatCouldNotBeComparedComesAgain(t *tes
 	if err != nil {
 		t.Fatal(err)
 	}
-	const topic, subscription = "projects/p/topics/commands", "projects/p/subscriptions/worker"
-	if _, err := client.TopicAdminClient.CreateTopic(t.Context(), &pubsubpb.Topic{Name: topic}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := client.SubscriptionAdminClient.CreateSubscription(t.Context(), &pubsubpb.Subscription{Name: subscription, Topic: topic, AckDeadlineSeconds: 600}); err != nil {
-		t.Fatal(err)
-	}
 	marks := new(failing)
-	for _, c := range []struct {
+	for i, c := range []struct {
 		marks  pubsubfence.Marks
+		nack   bool
 		tokens []leadership.Token
 		want   []string
+		acks   []int
 	}{
-		{nil, []leadership.Token{34, 33, 35}, []string{"34 by 34", "35 by 35"}},
-		{marks, []leadership.Token{36}, []string{"36 by 36"}},
+		{nil, false, []leadership.Token{34, 33, 35}, []string{"34 by 34", "35 by 35"}, []int{1, 1, 1}},
+		{marks, false, []leadership.Token{36}, []string{"36 by 36"}, []int{1}},
+		{nil, true, []leadership.Token{38, 37}, []string{"38 by 38"}, []int{1, 0}},
 	} {
+		topic, subscription := fmt.Sprint("projects/p/topics/commands-", i), fmt.Sprint("projects/p/subscriptions/worker-", i)
+		if _, err := client.TopicAdminClient.CreateTopic(t.Context(), &pubsubpb.Topic{Name: topic}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := client.SubscriptionAdminClient.CreateSubscription(t.Context(), &pubsubpb.Subscription{Name: subscription, Topic: topic, AckDeadlineSeconds: 600}); err != nil {
+			t.Fatal(err)
+		}
 		r := newReceiver(t, pubsubfence.Config{Marks: c.marks})
+		r.nack = c.nack
 		var ids []string
-		for _, token := range c.tokens { // one after the other: their order counts
-			m := stamped(t, token, fmt.Sprint(token))
+		publish := func() { // one after the other: their order counts
+			m := stamped(t, c.tokens[len(ids)], fmt.Sprint(c.tokens[len(ids)]))
 			ids = append(ids, server.Publish(topic, m.Data, m.Attributes))
-			ctx, cancel := context.WithCancel(t.Context())
-			done := make(chan error, 1)
-			sub := client.Subscriber(subscription)
-			sub.ReceiveSettings.NumGoroutines = 1
-			go func() {
-				done <- sub.Receive(ctx, func(ctx context.Context, m *pubsub.Message) {
-					before := marks.calls
-					r.receive(ctx, m)
-					if c.marks == nil || before > 0 {
-						cancel()
-					}
-				})
-			}()
-			if err := <-done; err != nil {
-				t.Fatal(err)
+		}
+		publish()
+		ctx, cancel := context.WithCancel(t.Context())
+		sub := client.Subscriber(subscription)
+		sub.ReceiveSettings.NumGoroutines = 1
+		err := sub.Receive(ctx, func(ctx context.Context, m *pubsub.Message) {
+			before := marks.calls
+			r.receive(ctx, m)
+			switch {
+			case c.marks != nil && before == 0: // it comes again
+			case len(ids) < len(c.tokens):
+				publish()
+			default:
+				cancel()
 			}
-			cancel()
+		})
+		cancel()
+		if err != nil {
+			t.Fatal(err)
 		}
 		if !slices.Equal(r.handled, c.want) {
 			t.Errorf("handled %q, want %q; refused %v", r.handled, c.want, r.refused)
 		}
 		for i, id := range ids {
-			if m := server.Message(id); m.Acks != 1 {
-				t.Errorf("the message of token %d was acknowledged %d times", c.tokens[i], m.Acks)
+			if m := server.Message(id); m.Acks != c.acks[i] {
+				t.Errorf("the message of token %d was acknowledged %d times, want %d", c.tokens[i], m.Acks, c.acks[i])
 			}
 		}
 	}

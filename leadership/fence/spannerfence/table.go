@@ -48,7 +48,7 @@ type Table struct {
 // raises the resource's mark to w if it is lower. The caller must return the error unchanged from
 // the transaction's function; nothing is written then. It is
 //
-//   - a *leadership.Error of fence.Mark.Admit: TokenStale (stop acting as leader) or
+//   - a *leadership.Error of fence.Mark.Admit: TokenStale (a later leader has written) or
 //     InvalidArgument, also for a resource whose name is not 1 to MaxResource characters long, or
 //     an invalid name of the table;
 //   - a *leadership.Error with RecordCorrupt, if the row is not a mark. It is left as it is, and no

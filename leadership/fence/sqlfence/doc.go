@@ -55,5 +55,7 @@
 // with the column fencing_token BIGINT NOT NULL DEFAULT 0 (a NULL would refuse every leader). The
 // UPDATE waits for the row's lock and then compares, even without a transaction. It protects only
 // that row. Landed explains 0 rows. A deleted row has lost its token; one that is inserted again
-// begins with the token of the insert.
+// begins with the token of the insert. Beside the token stands no election, so all tokens of the
+// column must be of one: for an election of another name add a new column, or raise its token above
+// them first (regent admin raise).
 package sqlfence

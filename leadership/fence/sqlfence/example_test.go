@@ -4,8 +4,10 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"errors"
 	"fmt"
 
+	"regent/leadership"
 	"regent/leadership/fence"
 	"regent/leadership/fence/sqlfence"
 )
@@ -50,9 +52,10 @@ func ExampleLanded() {
 		}
 		return sqlfence.Landed(ctx, db, result, leader, "SELECT fencing_token FROM jobs WHERE id = $1", job)
 	}
-	fmt.Println(finish(context.Background(), fence.Mark{Election: "planner", Token: 33}, 7))
+	err := finish(context.Background(), fence.Mark{Election: "planner", Token: 33}, 7)
+	fmt.Println(errors.Is(err, leadership.TokenStale))
 	// Output:
-	// TOKEN_STALE: token 33 of election "planner" is stale: 34 has written; stop acting as leader
+	// true
 }
 
 func ExampleTable_Schema() {

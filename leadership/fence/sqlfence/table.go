@@ -63,8 +63,7 @@ func (t *Table) Schema() string { return t.schema }
 //
 // After any error the caller must roll back. Errors:
 //
-//   - TokenStale, with the mark's token: a later leader has written. The leader must stop acting as
-//     leader.
+//   - TokenStale, with the mark's token: a later leader has written; see fence.Mark.Admit.
 //   - InvalidArgument: w is not a valid mark or is of another election than the resource's, or the
 //     resource's name is empty.
 //   - RecordCorrupt: the resource's row was not written by Check.
@@ -108,10 +107,10 @@ type Queryer interface {
 
 // Landed returns nil if result, of an UPDATE of a row that keeps its own token, affected one row or
 // more; otherwise it returns why the UPDATE found no row. query and args must read the row's token
-// by its key alone; they run only in that case. Errors:
+// by its key alone; they run only in that case. The row's token is taken for one of w's election.
+// Errors:
 //
-//   - TokenStale, with the row's token: a later leader has written. The leader must stop acting as
-//     leader.
+//   - TokenStale, with the row's token: a later leader has written; see fence.Mark.Admit.
 //   - InvalidArgument: w is not a valid mark, whatever was written.
 //   - sql.ErrNoRows: the row does not exist, or its token would have admitted w: then another part
 //     of the UPDATE's condition did not hold, or the row was inserted since.

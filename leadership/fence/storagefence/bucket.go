@@ -83,7 +83,7 @@ type Object struct {
 
 // Write replaces the object's content, if the leader named by w may write to it. Errors:
 //
-//   - TokenStale: a later leader has written. The leader must stop acting as leader.
+//   - TokenStale: a later leader has written; see fence.Mark.Admit.
 //   - InvalidArgument: w is not a valid mark or is of another election than the object's, the
 //     object's name is invalid, or the content is too large.
 //   - RecordCorrupt: the object's mark is invalid.

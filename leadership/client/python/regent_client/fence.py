@@ -58,7 +58,7 @@ def guard(
 
     After any error the caller must roll back:
 
-    - TokenStale, with the mark's token: a later leader has written. Stop acting as leader.
+    - TokenStale, with the mark's token: a later leader has written. Unless a renewal brings a newer token, stop acting as leader.
     - InvalidArgument: the election, token or resource is none; the resource is another election's; or there is no transaction: the
       connection is in autocommit mode, where the mark would not cover what follows.
     - RecordCorrupt: the resource's row was not written by guard.
@@ -111,7 +111,7 @@ def _refuse(row: Any, election: str, token: int, resource: str) -> None:
         )
     if valid and token < mark:
         raise TokenStale(
-            f"token {token} of election {election!r} is stale: {mark} has written; stop acting as leader",
+            f"token {token} of election {election!r} is stale: {mark} has written; unless a renewal brings a newer token, stop acting as leader",
             {"election": election, "fencingToken": mark},
         )
     raise RecordCorrupt(

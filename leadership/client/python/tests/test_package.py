@@ -89,7 +89,7 @@ class Readme(RealCase):
     PRINTED = (
         "page 1, written with token 1\npage 2, written with token 1\npage 3, written with token 1\n",
         "page 1, written with token 2\npage 2, written with token 2\npage 3, written with token 2\n",
-        "TOKEN_STALE: token 1 of election 'billing' is stale: 2 has written; stop acting as leader\n",
+        "TOKEN_STALE: token 1 of election 'billing' is stale: 2 has written; unless a renewal brings a newer token, stop acting as leader\n",
         "[('ann', 'leader'), ('bob', 'follower')]\nbob follows ann\n1 acquired ann\n2 released \n",
         "ann has left {'up_to': 3}\npage 1 {'page': 1}\npage 2 {'page': 2}\npage 3 {'page': 3}\n",
         "send it\nsent before: {'number': 17}\n",

@@ -85,8 +85,10 @@ test("a transaction waits for the one before, and then compares", async (t) => {
 test("wrong arguments and strange marks are refused", async (t) => {
   const db = await connect(t, join(folder(t), "db"));
   await db.run(fenceSchema());
+  await db.run("BEGIN");
   await guard(db, "invoices", writer(1));
   await guard(db, "other", writer(1, "another"));
+  await db.run("COMMIT");
   await assert.rejects(guard(db, "other", writer(1)), (e) => e instanceof InvalidArgument && /"another"/.test(e.message));
   for (const wrong of [writer(0), writer(1.5), writer(1, ""), {} as never]) await assert.rejects(guard(db, "invoices", wrong), InvalidArgument);
   await assert.rejects(guard(db, "", writer(1)), InvalidArgument);
@@ -94,6 +96,29 @@ test("wrong arguments and strange marks are refused", async (t) => {
   assert.throws(() => fenceSchema('x"y'), InvalidArgument);
   await assert.rejects(guard({ query: async () => ({ rowCount: null, rows: [] }) }, "invoices", writer(1)), /does not count/);
   await assert.rejects(guard({ query: async () => ({ rowCount: 0, rows: [] }) }, "invoices", writer(1)), RecordCorrupt);
+});
+
+test("outside of a transaction guard is refused", async (t) => {
+  const autocommits = (e: unknown): boolean => e instanceof InvalidArgument && /autocommit/.test(e.message);
+  const db = await connect(t, join(folder(t), "db"));
+  await db.run(fenceSchema());
+  await assert.rejects(guard(db, "invoices", writer(1)), autocommits);
+  await db.run("BEGIN"); // it has left none open
+  await guard(db, "invoices", writer(1));
+  await db.run("COMMIT");
+  const postgres = (id: string | null): Transaction => ({ query: async (sql) => ({ rowCount: 1, rows: sql.includes("pg_current_xact_id_if_assigned()") ? [{ id }] : [] }) });
+  await assert.rejects(guard(postgres(null), "invoices", writer(1)), autocommits);
+  await guard(postgres("740"), "invoices", writer(1));
+  const broken: Transaction = { query: async (sql) => { if (sql.startsWith("SELECT")) throw new Error("gone"); return { rowCount: 1, rows: [] }; } };
+  await assert.rejects(guard(broken, "invoices", writer(1)), /gone/);
+});
+
+test("a Pool is refused before it is asked", async () => {
+  class Pool {
+    get totalCount(): number { return 1; } // as in node-postgres, beside those of idle and waiting clients
+    query: Transaction["query"] = async () => assert.fail("it was asked");
+  }
+  await assert.rejects(guard(new Pool(), "invoices", writer(1)), (e) => e instanceof InvalidArgument && /Pool/.test(e.message));
 });
 
 test("the statements are those of the Go package", async () => {

@@ -77,6 +77,11 @@ locals {
       seconds = 300
       means   = "For five minutes an instance could not announce its events, or has not heard those of others, or of their members."
     }
+    invalid-access = {
+      title = "The access file is invalid", severity = "ERROR", metric = "troubles", threshold = 0
+      value = "max(${local.series.access_invalid})"
+      means = "The access file has changed and cannot be used: instances go on with the one before, and none can start."
+    }
     errors = {
       title = "Requests fail", severity = "ERROR", metric = "operations", threshold = local.limits.error_ratio
       query = join(" ", [ # not by HTTP status: an instance that stops answers all who wait with 503, and that is no fault

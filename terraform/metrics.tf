@@ -77,6 +77,8 @@ locals {
 
       troubles_own = "{\"${local.metrics.troubles}\", \"job\"=\"${var.name}\", \"reason\"=~\"cannot_announce|cannot_hear|cannot_hear_members\"}"
 
+      access_invalid = "{\"${local.metrics.troubles}\", \"job\"=\"${var.name}\", \"reason\"=\"access_file_invalid\"}"
+
       operations_failed = "{\"${local.metrics.operations}\", \"job\"=\"${var.name}\", \"outcome\"=~\"internal|store_unavailable|outcome_unknown|record_corrupt\"}"
     },
   )

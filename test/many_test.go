@@ -29,15 +29,14 @@ const fewElections = 1000
 // one is not listed, or if kill -9 loses a token that was granted.
 func TestManyElections(t *testing.T) {
 	t.Parallel()
-	show := func(t *testing.T, in func() place, instances, n int, lease time.Duration) {
-		few := newManyRun(t, in(), instances, n/10, lease)
-		all := newManyRun(t, in(), instances, n, lease)
+	show := func(t *testing.T, in func() place, instances, n int) {
+		few := newManyRun(t, in(), instances, n/10)
+		all := newManyRun(t, in(), instances, n)
 		t.Log(table(few, all))
 	}
-	t.Run("file", func(t *testing.T) { show(t, func() place { return inFile(t) }, 1, *many, leaseOfMany) })
+	t.Run("file", func(t *testing.T) { show(t, func() place { return inFile(t) }, 1, *many) })
 	t.Run("firestore, two instances", func(t *testing.T) { // whose emulator is slow
-		n := machine.Size(*many/5, *many)
-		show(t, func() place { return inFirestore(t).announcing(newTopic(t)) }, 2, n, 5*leaseOfMany)
+		show(t, func() place { return inFirestore(t).announcing(newTopic(t)) }, 2, *many/5)
 	})
 }
 
@@ -46,7 +45,6 @@ func TestManyElections(t *testing.T) {
 type manyRun struct {
 	*testing.T
 	in      place
-	lease   time.Duration // of the SDKs' leaders
 	servers []*server
 	name    leadership.Election // with which those of this run begin
 	seen    int
@@ -62,8 +60,8 @@ type figure struct {
 }
 
 // newManyRun runs with n elections.
-func newManyRun(t *testing.T, in place, instances, n int, lease time.Duration) *manyRun {
-	r := &manyRun{T: t, in: in.with("--stream-limit", "1h"), lease: lease, name: leadership.Election(fmt.Sprintf("of-%d", n)), seen: n}
+func newManyRun(t *testing.T, in place, instances, n int) *manyRun {
+	r := &manyRun{T: t, in: in.with("--stream-limit", "1h"), name: leadership.Election(fmt.Sprintf("of-%d", n)), seen: n}
 	for range instances {
 		r.servers = append(r.servers, live(t, r.in.serve(t)))
 	}
@@ -146,7 +144,7 @@ func (r *manyRun) gather(kind load.Kind, processes, n int) {
 	var started []*load.Crowd
 	for p := range processes {
 		first, beyond := p*n/processes, (p+1)*n/processes
-		c, err := load.Start(load.Config{Kind: kind, Size: beyond - first, First: first, Servers: addresses, Election: r.name + "-led", Lease: r.lease})
+		c, err := load.Start(load.Config{Kind: kind, Size: beyond - first, First: first, Servers: addresses, Election: r.name + "-led", Lease: leaseOfMany})
 		if err != nil {
 			r.Fatal(err)
 		}
@@ -166,8 +164,8 @@ func (r *manyRun) gather(kind load.Kind, processes, n int) {
 	r.crowds = append(r.crowds, started...)
 }
 
-// leaseOfMany is that of the SDK's leaders on a file: each renews every second, ten times as often
-// as by default. So six minutes have the renewals of an hour.
+// leaseOfMany is that of the SDK's leaders: each renews every second, ten times as often as by
+// default. So six minutes have the renewals of an hour.
 const leaseOfMany = 3 * time.Second
 
 // work lets the leaders work, while another agent leads and releases all the time. Its longest call

@@ -278,7 +278,7 @@ run "alerts" {
   }
 
   assert {
-    condition     = keys(google_monitoring_alert_policy.main) == ["approval-waits", "contention", "cut-off", "deposed", "errors", "flapping", "hand-over", "journal-lag", "low-participation", "many-elections", "no-leader", "paused", "read-only", "silence", "slow-transition", "split-brain", "unannounced-events", "unverified-callers"]
+    condition     = keys(google_monitoring_alert_policy.main) == ["approval-waits", "contention", "cut-off", "deposed", "errors", "flapping", "hand-over", "invalid-access", "journal-lag", "low-participation", "many-elections", "no-leader", "paused", "read-only", "silence", "slow-transition", "split-brain", "unannounced-events", "unverified-callers"]
     error_message = "an alert is missing"
   }
   assert {

@@ -44,7 +44,7 @@ func (p plan) pointsToTheRunbook(t *testing.T) {
 			t.Errorf("%s looks at other services too: %s", r.Address, query)
 		}
 	}
-	if alerts != 18 {
+	if alerts != 19 {
 		t.Errorf("there are %d alerts", alerts)
 	}
 	if !sections["unreachable"] {

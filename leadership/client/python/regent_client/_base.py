@@ -93,7 +93,7 @@ class Base(Generic[L]):
             raise InvalidArgument(f"capabilities is {capabilities!r}; it is a list of names")
         body = {
             "candidateId": _wire.check_candidate(name), "role": role, "priority": priority, "note": note, "inherit": inherit, "statement": statement,
-            "capabilities": sorted(set(capabilities)), "metadata": None if metadata is None else _wire.encoded("metadata", dict(metadata), 64 << 10, "put it elsewhere")[0],
+            "capabilities": sorted(set(capabilities)), "metadata": None if metadata is None else _wire.encoded("metadata", dict(metadata))[0],
             "leaseDuration": None if lease is None else _wire.text(_wire.seconds(lease, "lease")),
         }
         return self._leading(election, Options(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import json
+import math
 import re
 import secrets
 from dataclasses import dataclass
@@ -124,7 +125,7 @@ def _is_here(host: str) -> bool:
         return host == "localhost"
 
 
-def encoded(field: str, data: Any, room: int, remedy: str, most: int = 0) -> tuple[Any, int]:
+def encoded(field: str, data: Any, room: float = math.inf, remedy: str = "", most: int = 0) -> tuple[Any, int]:
     """A copy of the data, which the program may change, if it can be written as JSON of that many bytes, and how many it
     has. If there is less room than usual, most says how much that is."""
     try:

@@ -165,7 +165,8 @@ export class Lease {
    * the note is durable. Only with the state "new" the leader may cause the effect; it calls finishEffect right
    * after. "done": a leader has finished it, with this result. "inDoubt": an earlier leader, or an earlier call,
    * which may have been another process with this lease, has begun it and not finished it; find out whether the
-   * target has it, and finish it. It throws if the lease is over when the answer comes: the next leader has the effect in doubt then.
+   * target has it, and finish it. It throws if the lease is over when the answer comes: the next leader has the
+   * effect in doubt then.
    *
    * This is not exactly once: a leader that stops in between leaves the effect in doubt. A target that takes an
    * idempotency key should get the effect's id as that. It is repeated as checkpoint.put is. Errors: TokenStale,

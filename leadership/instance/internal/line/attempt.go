@@ -151,7 +151,7 @@ func (l *Line) finish(a *Attempt, o Outcome, now time.Duration) {
 	case errors.Is(o.Err, leadership.StoreUnavailable), errors.Is(o.Err, leadership.OutcomeUnknown):
 		l.failed(a, o.Err, now)
 	default:
-		if _, refused := errors.AsType[*leadership.Error](o.Err); refused { // the candidate, and nobody behind it
+		if _, refused := errors.AsType[*leadership.Error](o.Err); refused { // those behind the candidate may be granted
 			l.unasked(p, o.Err, now)
 			return
 		}

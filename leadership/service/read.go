@@ -50,9 +50,9 @@ func (s *Service) List(ctx context.Context, r leadership.ListRequest) (leadershi
 
 // page leaves out the deleted elections.
 func page(l rule.Listing) leadership.Page {
-	page := leadership.Page{Next: l.Next}
-	for _, snap := range l.Snapshots {
-		if !snap.Record.Deleted {
+	page := leadership.Page{Next: l.Next, Leases: make([]leadership.Lease, 0, len(l.Snapshots))}
+	for i := range l.Snapshots {
+		if snap := &l.Snapshots[i]; !snap.Record.Deleted {
 			page.Leases = append(page.Leases, snap.Lease())
 		}
 	}

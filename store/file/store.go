@@ -237,6 +237,7 @@ func (t *table) listing(names []leadership.Election, limit int, now time.Time) (
 			listing.Next = names[limit-1]
 		}
 	}
+	listing.Snapshots = make([]rule.Snapshot, 0, len(names)) // a page has up to 1,000
 	for _, e := range names {
 		snap, err := t.entries[e].snapshot(e, now)
 		listing.Add(e, snap, err)

@@ -27,9 +27,13 @@ const HaltsElection Election = "regent.halts"
 // server may use the store. Its description says where they are.
 const MovedElection Election = "regent.moved"
 
+// FloorElection is the floor of a store that was restored from a backup: elections that the store
+// has never seen begin above its token, and are granted when its lock has ended.
+const FloorElection Election = "regent.floor"
+
 // refuseReserved refuses to lead, configure or delete the elections that have another purpose.
 func refuseReserved(e Election) error {
-	if e == HaltsElection || e == MovedElection {
+	if e == HaltsElection || e == MovedElection || e == FloorElection {
 		return Invalid("election", fmt.Errorf("election %q is reserved for Regent's own use; choose another name", e))
 	}
 	return nil

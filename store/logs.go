@@ -33,7 +33,7 @@ func eachLog(ctx context.Context, j service.Journal, do func(rule.LogID) error) 
 // raiseLogs raises the marks of the logs of all elections that are chosen.
 func (r Raising) raiseLogs(ctx context.Context, s Store, done *Raised) error {
 	return eachLog(ctx, s, func(id rule.LogID) error {
-		if !strings.HasPrefix(string(id.Election), r.Prefix) && !slices.Contains(r.Elections, id.Election) && !r.seats[id.Election] {
+		if !strings.HasPrefix(string(id.Election), r.Prefix) {
 			return nil
 		}
 		_, err := s.Amend(ctx, id, func(l rule.Log) (rule.LogChange, error) {

@@ -202,9 +202,8 @@ func TestAfterARaiseNoEarlierLeaderWritesInALog(t *testing.T) {
 	s := c.memory(0)
 	populate(t, s, c.advance)
 	want := logsOf(t, s)
-	raising := Raising{Prefix: "held", Elections: []leadership.Election{"regent.relay"}, Above: 1000}
-	for range 2 {
-		if _, err := Raise(t.Context(), s, raising); err != nil {
+	for _, prefix := range []string{"held", "held", "regent.relay"} {
+		if _, err := Raise(t.Context(), s, Raising{Prefix: prefix, Above: 1000}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -125,12 +125,22 @@ func contents(t *testing.T, s service.Store) map[leadership.Election]rule.Snapsh
 // tryAcquire reports whether bob is granted the election and, if not, when he may try again.
 func tryAcquire(t *testing.T, s service.Store, e leadership.Election) (token leadership.Token, again time.Duration, err error) {
 	t.Helper()
-	g, err := service.New(s).Acquire(t.Context(), leadership.AcquireRequest{Election: e, CandidateID: "bob"})
+	g, err := serving(t, s).Acquire(t.Context(), leadership.AcquireRequest{Election: e, CandidateID: "bob"})
 	var refused *leadership.Error
 	if errors.As(err, &refused) {
 		again = refused.RetryAfter
 	}
 	return g.Token, again, err
+}
+
+// serving is the service as a server has it that starts now.
+func serving(t *testing.T, s service.Store) *service.Service {
+	t.Helper()
+	floor, err := Floor(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return service.New(s).WithFloor(floor)
 }
 
 // moveAll moves everything, and holds the new store against what the old one had.

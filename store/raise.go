@@ -16,14 +16,9 @@ type Raising struct {
 	// Prefix chooses the elections of the store to raise: those whose names begin with it; "" is
 	// all.
 	Prefix string
-	// Elections are raised as well, even if the store does not know them: those that began after
-	// the backup.
-	Elections []leadership.Election
 	// Above and Lock are as in rule.RaiseCommand.
 	Above leadership.Revision
 	Lock  time.Duration
-
-	seats map[leadership.Election]bool // that are raised with their elections, and may be unknown to the store
 }
 
 // Raised is the outcome of Raise.
@@ -46,8 +41,8 @@ type Raised struct {
 // checkpoints and journals: no leader from before the backup can write in them. No server may use
 // the store meanwhile.
 //
-// Of an election with seats all are raised that it may ever have: one that the store does not know
-// may have been led after the backup. It is created deleted, and goes on from there as a seat.
+// Elections, and seats, that began after the backup are not in the store: it gets a floor that they
+// begin above; see Floor.
 //
 // First it reads everything. If Above is too low for an election, it returns an error with the code
 // InvalidArgument, about the one that is furthest, and writes nothing; so too, with RecordTooNew,
@@ -58,14 +53,8 @@ func Raise(ctx context.Context, s Store, r Raising) (Raised, error) {
 	if err != nil {
 		return Raised{}, err
 	}
-	for _, e := range r.Elections {
-		if !slices.Contains(untrusted, e) {
-			elections = append(elections, e)
-		}
-	}
-	slices.Sort(elections)
-	r.seats = make(map[leadership.Election]bool)
-	elections, corrupt, err := r.check(ctx, s, slices.Compact(elections))
+	elections = slices.DeleteFunc(elections, func(e leadership.Election) bool { return e == leadership.FloorElection })
+	elections, corrupt, err := r.check(ctx, s, append(elections, leadership.FloorElection))
 	done := Raised{Untrusted: append(untrusted, corrupt...)}
 	if err != nil {
 		return done, err
@@ -82,16 +71,27 @@ func Raise(ctx context.Context, s Store, r Raising) (Raised, error) {
 }
 
 func (r Raising) rule(s rule.Snapshot) (rule.Change, error) {
-	return rule.Raise(s, rule.RaiseCommand{Above: r.Above, Lock: r.Lock, Deleted: r.seats[s.Record.Election]})
+	return rule.Raise(s, rule.RaiseCommand{Above: r.Above, Lock: r.Lock})
+}
+
+// Floor reads the floor of a store: its servers must know it, or elections that the store has never
+// seen begin with token 1, which was perhaps seen after the backup. It changes only while none
+// runs.
+//
+// Errors: those of Store.Get; with RecordCorrupt, no election that was never seen can begin.
+func Floor(ctx context.Context, s service.Store) (rule.Floor, error) {
+	snap, err := s.Get(ctx, leadership.FloorElection)
+	if err != nil || !snap.Exists() {
+		return rule.Floor{}, err
+	}
+	return rule.FloorOf(snap), nil
 }
 
 // check returns the elections that can be raised and those that cannot be trusted, unless another
-// one prevents the raise. The elections are sorted; their seats that are not among them are added.
+// one prevents the raise.
 func (r Raising) check(ctx context.Context, s service.Store, all []leadership.Election) (sound, corrupt []leadership.Election, refused error) {
 	var furthest leadership.Revision
-	known := all
-	for i := 0; i < len(all); i++ {
-		e := all[i]
+	for _, e := range all {
 		snap, err := s.Get(ctx, e)
 		switch {
 		case errors.Is(err, leadership.RecordCorrupt):
@@ -104,15 +104,6 @@ func (r Raising) check(ctx context.Context, s service.Store, all []leadership.El
 			furthest, refused = snap.Record.Revision, err
 		}
 		sound = append(sound, e)
-		if snap.Record.Policy.Seats == 0 {
-			continue
-		}
-		for n := range leadership.MaxSeats {
-			seat := e.Seat(n + 1)
-			if _, ok := slices.BinarySearch(known, seat); !ok {
-				all, r.seats[seat] = append(all, seat), true
-			}
-		}
 	}
 	return sound, corrupt, refused
 }
@@ -127,6 +118,7 @@ func (r Raising) raise(ctx context.Context, s service.Store, e leadership.Electi
 	switch {
 	case err != nil:
 		return err
+	case e == leadership.FloorElection: // no election that anyone has led
 	case present:
 		done.Present++
 	default:

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -46,13 +45,13 @@ func TestAfterABackupIsRestoredAndRaisedNothingThatWasSeenComesAgain(t *testing.
 
 	restored := c.file(t, path)
 	const above = 1000
-	raising := Raising{Elections: []leadership.Election{"late", "held"}, Above: above, Lock: 30 * time.Minute}
+	raising := Raising{Above: above, Lock: 30 * time.Minute}
 	done, err := Raise(t.Context(), restored, raising)
-	if err != nil || done.Raised != len(seen) || done.Present != 0 || len(done.Untrusted) != 0 || done.LockedFor < 30*time.Minute {
-		t.Fatalf("%+v, %v; want %d raised", done, err, len(seen))
+	if err != nil || done.Raised != len(seen)-1 || done.Present != 0 || len(done.Untrusted) != 0 || done.LockedFor < 30*time.Minute {
+		t.Fatalf("%+v, %v; want %d raised: all but the one that began after the backup", done, err, len(seen)-1)
 	}
 	again, err := Raise(t.Context(), restored, raising)
-	if err != nil || again.Raised != 0 || again.Present != len(seen) || again.LockedFor != done.LockedFor {
+	if err != nil || again.Raised != 0 || again.Present != len(seen)-1 || again.LockedFor != done.LockedFor {
 		t.Errorf("again: %+v, %v", again, err)
 	}
 	for e, was := range seen {
@@ -60,7 +59,6 @@ func TestAfterABackupIsRestoredAndRaisedNothingThatWasSeenComesAgain(t *testing.
 			t.Errorf("%s: granted %d, %v; in %v, want in 30m or more", e, token, err, in)
 		}
 	}
-	oldCursorsAreTold(t, restored, seen, recent.Now)
 	c.advance(2 * time.Hour)
 	for e, was := range seen {
 		token, _, err := tryAcquire(t, restored, e)
@@ -68,6 +66,7 @@ func TestAfterABackupIsRestoredAndRaisedNothingThatWasSeenComesAgain(t *testing.
 			t.Errorf("%s: granted %d, %v; %d was seen", e, token, err, was.Record.Token)
 		}
 	}
+	oldCursorsAreTold(t, restored, seen, recent.Now)
 	if _, err := Raise(t.Context(), restored, raising); !errors.Is(err, leadership.InvalidArgument) {
 		t.Errorf("once servers are back: %v, want %s", err, leadership.InvalidArgument)
 	}
@@ -144,7 +143,7 @@ func TestReaderFromBeforeAMoveIsToldToBeginAnew(t *testing.T) {
 
 func TestARaiseThatWasCutAnywhereEndsLikeOneThatWasNot(t *testing.T) {
 	t.Parallel()
-	raising := Raising{Prefix: "held", Elections: []leadership.Election{"late"}, Above: 500}
+	raising := Raising{Prefix: "held", Above: 500}
 	scene := func() Store {
 		c := &clock{}
 		s := c.memory(0)
@@ -154,12 +153,12 @@ func TestARaiseThatWasCutAnywhereEndsLikeOneThatWasNot(t *testing.T) {
 	whole := scene()
 	before := contents(t, whole)
 	done, err := Raise(t.Context(), whole, raising)
-	if err != nil || done.Raised != 3 {
-		t.Fatalf("%+v, %v; want held, held.lock-delay and late", done, err)
+	if err != nil || done.Raised != 2 {
+		t.Fatalf("%+v, %v; want held and held.lock-delay", done, err)
 	}
 	want := contents(t, whole)
 	for e, snap := range want {
-		if raised := strings.HasPrefix(string(e), "held") || e == "late"; raised != (snap.Record.Token == 500) || !raised && !cmp.Equal(before[e], snap) {
+		if raised := strings.HasPrefix(string(e), "held") || e == leadership.FloorElection; raised != (snap.Record.Token == 500) || !raised && !cmp.Equal(before[e], snap) {
 			t.Errorf("%s is %+v", e, snap.Record)
 		}
 	}
@@ -171,7 +170,7 @@ func TestARaiseThatWasCutAnywhereEndsLikeOneThatWasNot(t *testing.T) {
 				t.Fatalf("call %d: %v", at, err)
 			}
 			again, err := Raise(t.Context(), s, raising)
-			if diff := cmp.Diff(want, contents(t, s)); err != nil || diff != "" || again.Raised+again.Present != 3 {
+			if diff := cmp.Diff(want, contents(t, s)); err != nil || diff != "" || again.Raised+again.Present != 2 {
 				t.Fatalf("cut at call %d, done %v: %+v, %v (-want +got):\n%s", at, after, again, err, diff)
 			}
 		}
@@ -202,7 +201,7 @@ func TestWhatCannotBeTrustedIsNamedAndTheRestIsRaised(t *testing.T) {
 	if _, err := s.Amend(t.Context(), corrupt, func(rule.Log) (rule.LogChange, error) { return rule.LogChange{Text: "{"}, nil }); err != nil {
 		t.Fatal(err)
 	}
-	done, err := Raise(t.Context(), s, Raising{Above: 100, Elections: []leadership.Election{"held", "late"}})
+	done, err := Raise(t.Context(), s, Raising{Above: 100})
 	if diff := cmp.Diff([]string{"the journal of held.lock-delay"}, done.Logs); diff != "" {
 		t.Error(diff)
 	}
@@ -210,7 +209,7 @@ func TestWhatCannotBeTrustedIsNamedAndTheRestIsRaised(t *testing.T) {
 	if _, err := ledger(s).PutCheckpoint(t.Context(), put); !errors.Is(err, leadership.TokenStale) {
 		t.Errorf("a log after the corrupt one: %v, want %s", err, leadership.TokenStale)
 	}
-	if diff := cmp.Diff([]leadership.Election{"held", "released"}, done.Untrusted); err != nil || diff != "" || done.Raised != len(elections)-2+1 {
+	if diff := cmp.Diff([]leadership.Election{"held", "released"}, done.Untrusted); err != nil || diff != "" || done.Raised != len(elections)-2 {
 		t.Errorf("%+v, %v (-want +got):\n%s", done, err, diff)
 	}
 }
@@ -234,7 +233,7 @@ func TestTheLogsOfSeatsAreRaisedWithTheirElection(t *testing.T) {
 	if err := begin(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Raise(t.Context(), restored, Raising{Above: 1000, Prefix: "others", Elections: []leadership.Election{"gpu"}}); err != nil {
+	if _, err := Raise(t.Context(), restored, Raising{Above: 1000, Prefix: "gpu"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := begin(); !errors.Is(err, leadership.TokenStale) {
@@ -242,33 +241,51 @@ func TestTheLogsOfSeatsAreRaisedWithTheirElection(t *testing.T) {
 	}
 }
 
-func TestSeatsThatAnElectionGotAfterTheBackupAreRaisedWithIt(t *testing.T) {
+// What began after the backup is nowhere in the store: an election, one with seats, a seat.
+func TestWhatBeganAfterTheBackupGoesOnAboveTheFloor(t *testing.T) {
 	t.Parallel()
 	c := &clock{}
 	restored := c.memory(0)
-	s := service.New(restored)
-	seats := func(n int) {
+	populate(t, restored, c.advance)
+	const above = 1000
+	if _, err := Raise(t.Context(), restored, Raising{Above: above, Lock: time.Hour}); err != nil {
+		t.Fatal(err)
+	}
+	s := serving(t, restored)
+	configure := func(e leadership.Election, config leadership.Config) {
 		t.Helper()
-		if _, err := s.Do(t.Context(), leadership.Configure{Election: "gpu", Config: leadership.Config{LeaseDuration: time.Minute, Seats: n}}); err != nil {
+		if _, err := s.Do(t.Context(), leadership.Configure{Election: e, Config: config, IfRevision: leadership.NeverSeen}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	seats(1)
-	const above = 1000
-	for _, want := range []Raised{{Raised: 1 + leadership.MaxSeats}, {Present: 1 + leadership.MaxSeats}} {
-		if done, err := Raise(t.Context(), restored, Raising{Above: above}); err != nil || done.Raised != want.Raised || done.Present != want.Present {
-			t.Fatalf("%+v, %v; want %+v", done, err, want)
+	configure("gpu", leadership.Config{LeaseDuration: time.Minute, Seats: 1})
+	configure("configured.late", leadership.Config{LeaseDuration: time.Minute})
+	all := []leadership.Election{"gpu", "configured.late", "late"}
+	for _, e := range all {
+		if token, again, err := tryAcquire(t, restored, e); !errors.Is(err, leadership.LeaseHeld) || again <= 59*time.Minute || again > time.Hour {
+			t.Errorf("%s: granted %d, %v, again in %v: want it locked for as long as all others", e, token, err, again)
 		}
 	}
-	if page, err := s.List(t.Context(), leadership.ListRequest{Prefix: "gpu", Limit: 10}); err != nil || len(page.Leases) != 2 {
-		t.Errorf("listed are %+v, %v; want gpu and gpu.1", page.Leases, err)
-	}
-	seats(3)
-	for i, wait := range []time.Duration{0, 2 * time.Minute, 0, 0} {
-		c.advance(wait)
-		g, err := s.Acquire(t.Context(), leadership.AcquireRequest{Election: "gpu", CandidateID: leadership.CandidateID(fmt.Sprint("c", i))})
-		if i == 0 && err == nil || i > 0 && (err != nil || g.Token != above+1) {
-			t.Errorf("after %v: %q under token %d, %v; want one under %d, and none at once", wait, g.Election, g.Token, err, above+1)
+	c.advance(time.Hour)
+	for _, e := range all {
+		g, err := s.Acquire(t.Context(), leadership.AcquireRequest{Election: e, CandidateID: "bob"})
+		if err != nil || g.Token != above+1 || g.Revision <= above+1 {
+			t.Errorf("%s: token %d, revision %d, %v; want token %d", e, g.Token, g.Revision, err, above+1)
 		}
+	}
+	if page, err := s.List(t.Context(), leadership.ListRequest{Prefix: "regent."}); err != nil || len(page.Leases) != 1 {
+		t.Errorf("listed are %v, %v; want the relay, and not the floor", page.Leases, err)
+	}
+	for _, lower := range []Raising{{Above: above - 1, Prefix: "none"}, {Above: above, Prefix: "late"}} {
+		if _, err := Raise(t.Context(), restored, lower); !errors.Is(err, leadership.InvalidArgument) {
+			t.Errorf("%+v: %v, want %s", lower, err, leadership.InvalidArgument)
+		}
+	}
+	to := c.memory(0)
+	if _, err := Move(t.Context(), restored, to, "memory:"); err != nil {
+		t.Fatal(err)
+	}
+	if token, _, err := tryAcquire(t, to, "later"); err != nil || token != above+1 {
+		t.Errorf("in the store that all was moved to: granted %d, %v; want %d", token, err, above+1)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -105,18 +106,26 @@ func TestRaiseRaisesAStoreThatWasRestored(t *testing.T) {
 	if !strings.Contains(low.err, `"free" is at revision 4`) {
 		t.Errorf("too low: %q", low.err)
 	}
-	first := regent(t, nil, "admin raise late --above 1000 --lock 1s --store "+spec).want(t, exitDone)
-	if want := "3 elections of " + spec + " are now at fencing token 1000; 0 already were; all can be led in 1h0m0s\n"; first.out != want {
+	first := regent(t, nil, "admin raise --above 1000 --lock 1s --store "+spec).want(t, exitDone)
+	if want := "2 elections of " + spec + " are now at fencing token 1000; 0 already were; all can be led in 1h0m0s\n"; first.out != want {
 		t.Errorf("got  %swant %s", first.out, want)
 	}
-	again := regent(t, []string{"REGENT_STORE=" + spec}, "admin raise late --above 1000").want(t, exitDone)
-	if !strings.Contains(again.out, "3 already were") {
+	again := regent(t, []string{"REGENT_STORE=" + spec}, "admin raise --above 1000").want(t, exitDone)
+	if !strings.Contains(again.out, "2 already were") {
 		t.Errorf("again: %q", again.out)
 	}
-	for _, e := range []leadership.Election{"free", "held", "late"} {
+	for _, e := range []leadership.Election{"free", "held"} {
 		if got := grantIn(t, spec, e); got != 0 {
 			t.Errorf("%s: granted %d at once", e, got)
 		}
+	}
+	p := startProcess(t, "--store", spec)
+	regent(t, p.env, "configure late").want(t, exitDone)
+	if r := regent(t, p.env, "history late").want(t, exitDone); !regexp.MustCompile(`(?m)^1002 .* configured .* 1000$`).MatchString(r.out) {
+		t.Errorf("an election that the store has never seen:\n%swant it above the floor", r.out)
+	}
+	if r := regent(t, p.env, "acquire later --candidate ann").want(t, exitHeld); !strings.Contains(r.err, "cannot be led for another") {
+		t.Errorf("another: %q", r.err)
 	}
 }
 

@@ -17,17 +17,15 @@ func (c *cli) raiseCommand() *cobra.Command {
 	var spec string
 	var r store.Raising
 	cmd := &cobra.Command{
-		Use:   "raise [ELECTION...] --store STORE --above N [--lock DURATION] [--prefix PREFIX]",
+		Use:   "raise --store STORE --above N [--lock DURATION] [--prefix PREFIX]",
 		Short: "Raise all fencing tokens of a store that was restored from a backup",
 		Long: `Raise the fencing tokens and revisions of all elections of a store that was restored from a backup to N, so that the next
 grants are above everything that was granted after the backup. N must be at least the highest revision that was ever seen of
 any election: look at the newest messages of the topic, at the logs, and at the marks of guarded resources. (A fencing token
 is never above its revision.) Tokens end at 2^53, so be generous: a million more costs nothing.
 
-Elections that were created after the backup are not in the store, and would start with token 1 again: name them, and they
-are created with N as well. Of an election with seats all seats are raised, up to the 100th that it may get: those that the
-store does not know stay deleted until they are seats. If that election was itself created after the backup, name it and each
-of its seats.
+Elections that were created after the backup are not in the store. From now on, one that the store has never seen starts
+above N too, and not with token 1: the store keeps N as its floor, which servers read when they start.
 
 Afterwards no election has a leader, and none can have one before all leases that the backup does not contain have ended:
 for one lease as configured plus the lock delay, or for DURATION if that is longer. Give --lock if candidates ask for longer
@@ -37,19 +35,14 @@ Stop every server of the store first. If it is interrupted, run it again with th
 raises nothing twice. If N is too low for any election, it fails and changes nothing. Corrupt records are named and left as
 they are (exit code 1): those elections cannot have a leader, and no leader can write in those journals and other logs.`,
 		Example: `  regent admin raise --store firestore:P/regent-2 --above 1000000
-  regent admin raise reports.daily --store file:/var/lib/regent/leases --above 1000000 --lock 5m`,
-		Args: electionNames,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			for _, name := range args {
-				r.Elections = append(r.Elections, leadership.Election(name))
-			}
-			return c.raise(cmd.Context(), spec, r)
-		},
+  regent admin raise --store file:/var/lib/regent/leases --above 1000000 --lock 5m`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.raise(cmd.Context(), spec, r) },
 	}
 	cmd.Flags().Var(&value[string]{&spec, "", "STORE", parseText}, "store", "the store, as for serve")
 	cmd.Flags().Var(&value[leadership.Revision]{&r.Above, "", "N", integers(rule.MinRaise, rule.MaxRaise, fmt.Sprintf("must be an integer from %d to %d", rule.MinRaise, rule.MaxRaise))}, "above", "at least the highest revision, and so the highest token, that was ever seen")
 	cmd.Flags().Var(&value[time.Duration]{&r.Lock, "", "DURATION", between(0, leadership.MaxLeaseDuration+leadership.MaxLockDelay)}, "lock", "how long all elections stay vacant at least, up to 48h")
-	cmd.Flags().Var(&value[string]{&r.Prefix, "", "PREFIX", parsePrefix}, "prefix", "only elections whose names begin with PREFIX, and those that are named")
+	cmd.Flags().Var(&value[string]{&r.Prefix, "", "PREFIX", parsePrefix}, "prefix", "only elections whose names begin with PREFIX, and those that the store has never seen")
 	c.require(cmd, "store", "REGENT_STORE")
 	c.require(cmd, "above", "")
 	return cmd
@@ -87,15 +80,6 @@ func (c *cli) raise(ctx context.Context, spec string, r store.Raising) error {
 		return err
 	}
 	return untrustedError{done}
-}
-
-func electionNames(_ *cobra.Command, args []string) error {
-	for _, name := range args {
-		if err := leadership.Election(name).Validate(); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func parsePrefix(text string) (string, error) { return text, leadership.ValidatePrefix(text) }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"math"
 
 	"github.com/spf13/cobra"
@@ -47,14 +48,18 @@ func (c *cli) historyCommand() *cobra.Command {
 			return answer(cmd.Context(), c, r, history, c.printEvents)
 		},
 	}
-	cmd.Flags().Var(&value[leadership.Revision]{&r.After, "0", "N", integers[leadership.Revision](0, math.MaxInt64, "a revision is an integer, 0 or more")}, "after", "only events after this revision")
+	cmd.Flags().Var(&value[leadership.Revision]{&r.After, "0", "N", integers[leadership.Revision](0, math.MaxInt64, "a revision is an integer, 0 or more")}, "after", "only events after this revision (default: all that are kept)")
 	return c.remote(cmd)
 }
 
-// history reads all events, page by page.
+// history reads all events, page by page; without --after, from the first that is kept.
 func history(server *client.Client, ctx context.Context, r leadership.EventsRequest) (events []leadership.Event, err error) {
 	for {
 		page, err := server.Events(ctx, r)
+		if cut, ok := errors.AsType[*leadership.Error](err); ok && cut.Code == leadership.HistoryCompacted && r.After == 0 && cut.Oldest > 1 {
+			r.After = cut.Oldest - 1
+			continue
+		}
 		if err != nil || len(page) == 0 {
 			return events, err
 		}

@@ -287,6 +287,9 @@ func (c *cli) newInstance(ctx context.Context, m *measures, name string, s servi
 	if config.Peers, err = s.peers.peers(); err != nil {
 		return nil, nil, err
 	}
+	if config.Floor, err = store.Floor(ctx, leases); err != nil {
+		return nil, nil, err
+	}
 	var open []io.Closer
 	closeBuses = func() {
 		for _, bus := range open {

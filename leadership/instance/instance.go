@@ -18,6 +18,7 @@ import (
 	"regent/leadership/instance/internal/outbox"
 	"regent/leadership/instance/internal/renewals"
 	"regent/leadership/instance/internal/view"
+	"regent/leadership/rule"
 	"regent/leadership/service"
 )
 
@@ -36,6 +37,8 @@ type Config struct {
 	Journal service.Journal
 	// Peers are other services, whose leases a candidate may name; nil for none.
 	Peers service.Peers
+	// Floor is that of the store; see store.Floor.
+	Floor rule.Floor
 	// Name is a candidate id that no other instance has.
 	Name string
 	// Bus carries the events of other instances; nil for none.
@@ -100,7 +103,7 @@ func New(c Config) (*Instance, error) {
 		c.Now = boottime.Now
 	}
 	i := &Instance{number: rand.Uint32(), bus: c.Bus, alone: c.Alone, log: cmp.Or(c.Log, slog.New(slog.DiscardHandler)), now: c.Now}
-	i.service = service.New(gathered(c), publisher{i}).WithPeers(c.Peers)
+	i.service = service.New(gathered(c), publisher{i}).WithPeers(c.Peers).WithFloor(c.Floor)
 	i.journal = c.Journal != nil
 	i.ledger = service.NewLedger(i.service, c.Journal)
 	i.asks, i.keeps = i.service, i.ledger

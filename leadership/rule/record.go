@@ -120,6 +120,20 @@ type Snapshot struct {
 	Ticket leadership.Ticket
 	// Halts are those of all elections, where a rule has to know them. No store sets them.
 	Halts leadership.Overrides
+	// Floor is that of the store. No store sets it.
+	Floor Floor
+}
+
+// Floor is where elections begin in a store that was restored from a backup: one that the store has
+// never seen may have been led after the backup. The zero Floor changes nothing.
+type Floor struct {
+	Token leadership.Token // the first grant is above it, and so is the first revision
+	Until time.Time        // no lease is granted before this instant of the store's clock
+}
+
+// FloorOf is the floor that the record of FloorElection says.
+func FloorOf(s Snapshot) Floor {
+	return Floor{Token: s.Record.Token, Until: s.Record.EndedAt.Add(s.Record.LockFor)}
 }
 
 // Exists reports whether the election was ever seen.
@@ -157,7 +171,11 @@ func (s *Snapshot) blocked() (time.Duration, leadership.Reason) {
 		after := r.Vacated(end, r.Policy.LockDelay+s.Guard)
 		r = &after
 	}
-	if left := r.EndedAt.Add(r.LockFor).Sub(s.Now); r.LockFor > 0 && left > 0 {
+	left := r.EndedAt.Add(r.LockFor).Sub(s.Now)
+	if !s.Exists() {
+		left = s.Floor.Until.Sub(s.Now)
+	}
+	if left > 0 && (r.LockFor > 0 || !s.Exists()) {
 		return left, leadership.ReasonLockDelay
 	}
 	return 0, ""

@@ -10,8 +10,16 @@ import (
 	"regent/leadership/internal/form"
 )
 
-// change starts a Change from what was read.
-func (s *Snapshot) change() Change { return Change{Record: s.Record} }
+// change starts a Change from what was read. An election that was never seen begins at the floor,
+// with its lock.
+func (s *Snapshot) change() Change {
+	ch := Change{Record: s.Record}
+	if r := &ch.Record; !s.Exists() && s.Floor.Token > 0 {
+		r.Token, r.Revision = s.Floor.Token, leadership.Revision(s.Floor.Token)+1 // only a raised election has its token as its revision
+		r.EndedAt, r.LockFor = s.Now, max(s.Floor.Until.Sub(s.Now), 0)
+	}
+	return ch
+}
 
 // announce adds the event of a change that is already made in c.Record.
 func (c *Change) announce(t leadership.EventType, previous leadership.CandidateID) {

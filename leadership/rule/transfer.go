@@ -138,15 +138,13 @@ type RaiseCommand struct {
 	Above leadership.Revision
 	// Lock is how long no lease is granted, unless the record itself asks for longer.
 	Lock time.Duration
-	// Deleted says that an election that was never seen is created as a deleted one.
-	Deleted bool
 }
 
 // Raise decides in a store that was restored from a backup. Token and revision become Above in one
 // step, and the leader at the time of the backup no longer leads. No lease is granted before all
 // leases of the forgotten time have ended: after the lease that is known and its lock delay, after
 // a lease as the election is configured from now, and after Lock, whichever is last. An election
-// that was never seen is created: it may have begun after the backup.
+// that was never seen is created.
 //
 // One that was raised so already stays as it is; its token is its revision, as no other election's
 // is.
@@ -178,7 +176,7 @@ func Raise(s Snapshot, c RaiseCommand) (Change, error) {
 		ch.vacate(leadership.EventExpired, s.Now, lock)
 		return ch.trusted(s)
 	}
-	ch.Record.Deleted = r.Deleted || c.Deleted && !s.Exists()
+	ch.Record.Deleted = r.Deleted || r.Election == leadership.FloorElection // which no list shows
 	ch.lock(s.Now, lock)
 	ch.Record.Standing.Ended = ended{Token: ch.Record.Token} // how the last forgotten term ended is not known
 	ch.announce(s.transferred(ch.Record), "")

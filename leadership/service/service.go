@@ -21,6 +21,7 @@ type Service struct {
 	store      Store
 	publishers []Publisher
 	peers      Peers
+	floor      rule.Floor
 	oneByOne   bool
 	expiring   atomic.Value // the Election where ExpireAll goes on; in the order of Store.Held
 }
@@ -29,6 +30,13 @@ type Service struct {
 // store is up to the caller.
 func New(store Store, publishers ...Publisher) *Service {
 	return &Service{store: store, publishers: publishers}
+}
+
+// WithFloor returns the service with the floor of its store; see store.Floor.
+func (s *Service) WithFloor(f rule.Floor) *Service {
+	with := *s
+	with.floor = f
+	return &with
 }
 
 // needed is how often the rule Acquire may say what it has to know: the lease of a parent, who is
@@ -310,6 +318,7 @@ func (s *Service) commit(ctx context.Context, e leadership.Election, x rule.Expe
 		if err := ctx.Err(); err != nil {
 			return rule.Change{}, fmt.Errorf("%w: caller cancelled: %w", leadership.StoreUnavailable, err)
 		}
+		snap.Floor = s.floor
 		ch, err = decide(snap)
 		m = made{ch.Before, ch.Prolongs(&snap.Record), ch.Events}
 		for i := range m.events {

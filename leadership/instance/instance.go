@@ -18,7 +18,6 @@ import (
 	"regent/leadership/instance/internal/outbox"
 	"regent/leadership/instance/internal/renewals"
 	"regent/leadership/instance/internal/view"
-	"regent/leadership/rule"
 	"regent/leadership/service"
 )
 
@@ -38,7 +37,7 @@ type Config struct {
 	// Peers are other services, whose leases a candidate may name; nil for none.
 	Peers service.Peers
 	// Floor is that of the store; see store.Floor.
-	Floor rule.Floor
+	Floor service.Floor
 	// Name is a candidate id that no other instance has.
 	Name string
 	// Bus carries the events of other instances; nil for none.

@@ -32,8 +32,11 @@ func New(store Store, publishers ...Publisher) *Service {
 	return &Service{store: store, publishers: publishers}
 }
 
-// WithFloor returns the service with the floor of its store; see store.Floor.
-func (s *Service) WithFloor(f rule.Floor) *Service {
+// Floor is where elections begin that the store has never seen; see store.Floor.
+type Floor = rule.Floor
+
+// WithFloor returns the service with the floor of its store.
+func (s *Service) WithFloor(f Floor) *Service {
 	with := *s
 	with.floor = f
 	return &with

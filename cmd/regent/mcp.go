@@ -51,7 +51,7 @@ func (c *cli) mcpCommand() *cobra.Command {
 	return cmd
 }
 
-// serveModel serves one session, and releases its leases.
+// serveModel serves one session, and then releases its leases.
 func (c *cli) serveModel(ctx context.Context, candidate leadership.CandidateID, actor string) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
@@ -73,7 +73,7 @@ func (c *cli) serveModel(ctx context.Context, candidate leadership.CandidateID, 
 	return s.Run(ctx, io.NopCloser(c.in), unclosed{c.out})
 }
 
-// unclosed is a writer that is not closed.
+// unclosed is a writer whose Close does nothing.
 type unclosed struct{ io.Writer }
 
 func (unclosed) Close() error { return nil }

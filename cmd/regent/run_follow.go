@@ -24,8 +24,8 @@ type followed struct {
 	grace   time.Duration
 }
 
-// follow runs the command of --follow-command while another candidate leads, until stop is called,
-// which returns when the command and all that it started is gone. Stop may be called again.
+// follow runs the command of --follow-command while another candidate leads, until stop is called.
+// stop returns when the command and all processes that it started are gone. It may be called again.
 func (r *runner) follow(ctx context.Context) (stop func()) {
 	if r.followCommand == "" {
 		return func() {}
@@ -44,7 +44,7 @@ func beside(ctx context.Context, run func(context.Context)) (stop func()) {
 	}
 }
 
-// followLeaders hears of the leaders, and follows each until the next.
+// followLeaders watches the election, and follows each leader until the next.
 func (r *runner) followLeaders(ctx context.Context) {
 	known, stop := followed{}, func() {}
 	defer func() { stop() }()

@@ -9,7 +9,7 @@ import (
 
 // Advance of a clock in a second.
 const (
-	slowest = second - second/leadership.Drift // the slowest that is allowed for
+	slowest = second - second/leadership.Drift // the slowest that deadlines allow for
 	fast    = 1001 * time.Millisecond
 	twice   = 2 * second
 )
@@ -50,7 +50,7 @@ func Night() []Model {
 	}
 }
 
-// all are so many candidates with the same clock.
+// all returns the clocks of that many candidates with the same clock.
 func all(candidates int, clock time.Duration) []time.Duration {
 	return slices.Repeat([]time.Duration{clock}, candidates)
 }

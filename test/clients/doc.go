@@ -75,7 +75,7 @@
 // Commands, one a line:
 //
 //	stop         the body ends normally; watches end. If it does not lead it is cancel
-//	cancel       what is under way is cancelled from outside, as a program does it: the context,
+//	cancel       the call in progress is cancelled from outside, as a program does it: the context,
 //	             the task, the AbortSignal of the call that leads, of the watch, and of each
 //	             call. It may come at any time: while the call to lead waits in line, while a
 //	             renewal, a release or another call is under way, or while the body ticks

@@ -31,7 +31,7 @@ const (
 	Fenced   Manner = "fenced"   // its token is compared in the transaction of the write
 )
 
-// Config is what a member is told.
+// Config configures a member.
 type Config struct {
 	Manner    Manner
 	Server    string // of Regent
@@ -166,7 +166,7 @@ func (m *member) write(ctx context.Context, l *client.Lease, elements []int64) e
 	return m.sets.RunTransaction(ctx, m.fenced(l, func(_ context.Context, tx *firestore.Transaction) error { return tx.Set(doc, data) }))
 }
 
-// fenced is what a leader does in a transaction that only a leader may commit.
+// fenced runs a leader's transaction, which only a leader may commit.
 func (m *member) fenced(l *client.Lease, f func(context.Context, *firestore.Transaction) error) func(context.Context, *firestore.Transaction) error {
 	return firestorefence.Fenced(firestorefence.Doc(m.sets, string(l.Election())), fence.Of(l), f)
 }

@@ -73,5 +73,5 @@ func (m *Member) Resume() error { return m.cmd.Process.Signal(syscall.SIGCONT) }
 // End asks the member to finish its turns.
 func (m *Member) End() { m.stdin.Close() }
 
-// Stderr is what it said, once it is gone.
+// Stderr is its standard error, complete once it has ended.
 func (m *Member) Stderr() string { return m.stderr.String() }

@@ -1,9 +1,9 @@
 // Package machine shares a machine among tests that start many processes and count on it for their
 // leases.
 //
-// Such tests have two forms. The short one, with -short, is what make test runs: fewer rounds, side
-// by side, and with no bound on time but that of the promise itself, so that a machine which is
-// busy otherwise does not fail it. The long one measures, and is what make prove runs.
+// Such tests have two forms. The short one, with -short, is run by make test: fewer rounds, side by
+// side, and with no bound on time but that of the promise itself, so that a machine which is busy
+// otherwise does not fail it. The long one measures, and is run by make prove.
 package machine
 
 import (

@@ -21,7 +21,7 @@ import (
 // runs them with one of these or none.
 type bench struct {
 	root  string
-	dir   string // of what is built; removed by close
+	dir   string // of the built binaries; removed by close
 	limit time.Duration
 
 	bugs    []Mutant         // that are built in
@@ -31,7 +31,7 @@ type bench struct {
 	sound   map[Tests]sound  // what tests do without a bug
 }
 
-// build is what go test has built of a package, or why it could not.
+// build is the test binary of a package, or the error of its build.
 type build struct {
 	file string
 	list string // of the overlay
@@ -202,7 +202,7 @@ func (b *bench) alone(ctx context.Context, m Mutant, dir string) (built build) {
 	return built
 }
 
-// build makes the tests of a folder. Without vet: what it finds is not what is asked for here.
+// build builds the tests of a folder, without vet, whose findings do not matter here.
 func (b *bench) build(ctx context.Context, dir, file, list string) error {
 	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-o", file, ".")
 	cmd.Dir, cmd.Env = filepath.Join(b.root, dir), environ(list, "", false)

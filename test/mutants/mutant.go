@@ -76,7 +76,7 @@ type Tests struct {
 	long  bool // the short form is skipped
 }
 
-// pattern is what the tests are given for -test.run.
+// pattern is the value of -test.run for the tests.
 func (t Tests) pattern() string {
 	if t.Names == "" {
 		return ""
@@ -144,7 +144,7 @@ func (m *Mutant) member(line string) error {
 		if !slices.Contains(Properties(), m.Property) {
 			return fmt.Errorf("there is no property %q", value)
 		}
-	case "Like": // who has had the bug
+	case "Like": // the systems that had the bug
 	case "Caught-by":
 		dir, names, _ := strings.Cut(value, " ")
 		m.By = append(m.By, Tests{Dir: dir, Names: names})

@@ -81,7 +81,7 @@ func (m *mutator) walk(body ast.Node) {
 	})
 }
 
-// enter notes the mutations of a node. It returns what is to be inserted after it.
+// enter notes the mutations of a node. It returns the text to insert after it.
 func (m *mutator) enter(n ast.Node) (after []string) {
 	switch n := n.(type) {
 	case *ast.BlockStmt:

@@ -67,7 +67,7 @@ func (h hunk) without(mark byte) (lines []string) {
 	return lines
 }
 
-// core returns the hunk from its first changed line to its last, with up to so many lines of
+// core returns the hunk from its first changed line to its last, with at most so many lines of
 // context before and after them.
 func (h hunk) core(before, after int) hunk {
 	changed := func(line string) bool { return line[0] != ' ' }

@@ -20,7 +20,7 @@ import (
 // name to each package that has bugs, with a variable of that name.
 const plantedBug = "plantedBug"
 
-// overlay is what go shows in the place of files of the module, by their names from its root.
+// overlay has the contents that replace files of the module, by their names from its root.
 type overlay map[string][]byte
 
 // write writes the files and the list of them that go reads into a folder, and returns the list's
@@ -68,8 +68,8 @@ type insertion struct {
 	text string
 }
 
-// inserted returns the files with what is inserted into them, and a file beside them that has the
-// switch of that type, which is read once.
+// inserted returns the files with the insertions, and a file beside them that has the switch of
+// that type, which is read once.
 func inserted(root string, added map[string][]insertion, typ, read string, imports ...string) (overlay, error) {
 	o := overlay{}
 	for file, texts := range added {
@@ -168,9 +168,9 @@ func (f file) head(d *ast.FuncDecl) string {
 	return string(f.source[f.offset(d.Pos()):f.offset(d.Body.Pos())])
 }
 
-// dispatch returns what is inserted into a function so that it has the other body while the bug is
-// switched on. The body becomes that of a function literal which is given all parameters, so that
-// a := in it means what it did. The compiler tells of it as lines of a file NAME.patch.
+// dispatch returns the insertion that gives a function its other body while the bug is switched on.
+// The body becomes that of a function literal which is given all parameters, so that a := in it
+// means what it did. The compiler tells of it as lines of a file NAME.patch.
 func (f file) dispatch(d *ast.FuncDecl, bug, body string) (added []insertion) {
 	var params, args []string
 	fields := d.Type.Params.List

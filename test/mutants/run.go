@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Config says what is tried.
+// Config selects the bugs to try.
 type Config struct {
 	Root    string // of the module; "" for that of the working directory
 	Mutants []Mutant
@@ -23,7 +23,7 @@ type Config struct {
 	Heard func(Verdict)
 }
 
-// Outcome is what became of a planted bug.
+// Outcome is the result for a planted bug.
 type Outcome string
 
 // The outcomes. All but the first two are failures.
@@ -34,7 +34,7 @@ const (
 	Broken   Outcome = "BROKEN" // it proves nothing: it cannot be planted, or its tests fail without it too
 )
 
-// Verdict is what some tests say of a planted bug.
+// Verdict is the result of some tests for a planted bug.
 type Verdict struct {
 	Mutant  Mutant
 	Tests   Tests

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Log is what a program has written so far. Several goroutines may use it.
+// Log is the output of a program so far. It is safe for concurrent use.
 type Log struct {
 	mu     sync.Mutex // guards all below
 	text   strings.Builder

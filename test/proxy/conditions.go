@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// Conditions are what a Hop does to all its connections. The zero value passes everything on at
-// once.
+// Conditions apply to all connections of a Hop. The zero value passes everything on at once.
 type Conditions struct {
 	// added each way, to each piece that is read; a connection keeps its order
 	Latency time.Duration

@@ -60,7 +60,8 @@ func newConnection(cut Cut) *Connection {
 }
 
 // Wait returns when both sides have closed the connection. A server that answers a connection while
-// it is open, and then closes it, has done everything by then. With Cut.Reset it waits for no one.
+// it is open, and then closes it, has done everything by then. With Cut.Reset it waits for neither
+// end.
 func (p *Connection) Wait() { <-p.done }
 
 // Passed is how many bytes have passed that way. Call it after Wait.

@@ -14,7 +14,7 @@ const (
 	maxHeld  = 256      // pieces
 )
 
-// piece is what was read at once, or the end of it.
+// piece is the data of one read, or the end of the stream.
 type piece struct {
 	number uint64 // of all pieces of a Hop, however the goroutines run: see direction.number
 	came   time.Time

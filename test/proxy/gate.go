@@ -27,7 +27,7 @@ type call struct {
 	end    context.CancelCauseFunc
 }
 
-// errShut is what the calls of a method that is shut end with.
+// errShut is the error of calls of a method that is shut.
 var errShut = status.Error(codes.Unavailable, "the gate is shut")
 
 // NewGate returns a gate in front of the gRPC server at host:port, which uses no TLS. It listens on

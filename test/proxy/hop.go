@@ -105,8 +105,8 @@ func (h *Hop) CutOff() {
 // Stall passes nothing on and closes nothing, as an unplugged cable does, until Heal.
 func (h *Hop) Stall() { h.Set(Conditions{Lost: [2]bool{true, true}}) }
 
-// Cut cuts the next connection after so many bytes of that way, with RST or with FIN towards both
-// sides. Later ones are not cut, and a refused one is not the next. Another Cut before that
+// Cut cuts the next connection after so many bytes in that direction, with RST or with FIN towards
+// both sides. Later ones are not cut, and a refused one is not the next. Another Cut before that
 // replaces this one; with a negative number there is none.
 func (h *Hop) Cut(way Way, after int, reset bool) {
 	h.announce(newConnection(Cut{Way: way, After: after, Reset: reset}))

@@ -163,7 +163,7 @@ func mirrorAll(from, to string) (changed bool, err error) {
 	return changed, err
 }
 
-// mirror copies files that differ from what is there.
+// mirror copies the files that differ from those in the target.
 func mirror(from, to string, names ...string) (changed bool, err error) {
 	if err := os.MkdirAll(to, 0o755); err != nil {
 		return false, err

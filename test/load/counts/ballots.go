@@ -12,7 +12,7 @@ import (
 	"regent/leadership/service"
 )
 
-// Takeover is what a change of leader by a ballot costs, with a candidate at each of so many
+// Takeover is the cost of a change of leader by a ballot, with a candidate at each of several
 // instances.
 type Takeover struct {
 	Instances int
@@ -23,7 +23,7 @@ type Takeover struct {
 	Grant     Cost
 }
 
-// All is the whole of it.
+// All returns the total cost.
 func (t Takeover) All() Cost { return t.Release.plus(t.Bids).plus(t.Grant) }
 
 // ballotSizes are the numbers of instances to count.
@@ -116,7 +116,7 @@ func (b *ballot) count(i int, to *Cost, call func(*service.Service) error) error
 	return err
 }
 
-// hold lets a leader lead that is about to go.
+// hold lets a leader lead, which release then ends.
 func (b *ballot) hold(ctx context.Context) error {
 	b.last = newAgent("last")
 	ask := b.last.ask(b.election)
@@ -194,7 +194,7 @@ func bidding(r leadership.AcquireRequest) leadership.AcquireRequest {
 	return r
 }
 
-// name says which takeover it is.
+// name returns the name of the takeover.
 func (t Takeover) name() string {
 	if t.Worst {
 		return fmt.Sprintf("%d instances, the best asks last", t.Instances)
@@ -205,7 +205,7 @@ func (t Takeover) name() string {
 	return fmt.Sprintf("%d instances, the best asks first", t.Instances)
 }
 
-// BallotsTable is what takeovers cost, in Markdown.
+// BallotsTable returns the costs of takeovers, in Markdown.
 func BallotsTable(kind emulators.Kind, found []Takeover) string {
 	store, unit := words(kind)
 	t := newTable("takeover by ballot on "+store, "RPCs: release", "bids", "grant", "in all", "bids written", unit+" read", unit+" written")

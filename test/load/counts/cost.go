@@ -6,7 +6,7 @@ import (
 	"regent/test/proxy"
 )
 
-// Cost is what was asked of a store. The zero value is nothing.
+// Cost counts calls of a store. The zero value is none.
 type Cost struct {
 	Calls   proxy.Calls // RPCs, by method
 	Read    int         // documents or rows

@@ -68,5 +68,5 @@ func (s *script) kubernetes() error {
 	)
 }
 
-// pollName is what a waiting elector does every few seconds.
+// pollName names the poll that a waiting elector makes every few seconds.
 const pollName = "Kubernetes: poll of a waiting elector"

@@ -123,7 +123,7 @@ func (s *script) batch() error {
 	return s.count(batchName, func() error { return renewed(s.service.BatchRenew(s.ctx, batch)) })
 }
 
-// granted lets one candidate lead so many elections.
+// granted lets one candidate lead n elections.
 func granted(ctx context.Context, service *service.Service, a agent, n int) ([]leadership.LeaseRequest, error) {
 	var leases []leadership.LeaseRequest
 	for i := range n {
@@ -176,7 +176,7 @@ func (s *script) read() error {
 func (s *script) halts(inst *instance.Instance) error {
 	for {
 		reading, err := inst.Read(s.ctx, leadership.ReadRequest{Election: leadership.HaltsElection})
-		if err != nil && !errors.Is(err, leadership.NotFound) { // there are none
+		if err != nil && !errors.Is(err, leadership.NotFound) { // no halt was ever ordered
 			return err
 		}
 		if reading.Age < time.Second {

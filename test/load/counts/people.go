@@ -61,7 +61,7 @@ func (s *script) reports() error {
 	)
 }
 
-// people lets operators, a verifier and the leader say what there is to say.
+// people gives each order of operators, a verdict, and the leader's own calls.
 func (s *script) people() error {
 	const e = "people"
 	var ban leadership.OverrideID
@@ -117,7 +117,7 @@ func (s *script) people() error {
 	)
 }
 
-// candidacies lets candidates bid while nobody leads, and challenge a leader.
+// candidacies lets candidates bid for a vacant election, and challenge a leader.
 func (s *script) candidacies() error {
 	const vacant, held = "balloted", "challenged"
 	configured := func(e leadership.Election, p leadership.BallotPolicy) func() error {

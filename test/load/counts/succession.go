@@ -308,7 +308,7 @@ func (s *script) seats() error {
 	return all(
 		s.counted("giving an election 3 seats", seats(3)),
 		s.counted("grant of a seat, of 3 that are read first", s.acquire(s.ann, whole)),
-		s.acquire(newAgent("gus"), whole), // who begins at seat 2
+		s.acquire(newAgent("gus"), whole), // gus begins at seat 2
 		s.counted("one seat less", seats(2)),
 		wait,
 		func() error { return s.halts(s.inst) },

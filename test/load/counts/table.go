@@ -17,7 +17,7 @@ func words(kind emulators.Kind) (store, unit string) {
 	return "Firestore", "documents"
 }
 
-// OperationsTable is what each operation costs on a store, in Markdown.
+// OperationsTable returns the cost of each operation on a store, in Markdown.
 func OperationsTable(kind emulators.Kind, done []Operation) string {
 	store, unit := words(kind)
 	t := newTable(store, "RPCs", unit+" read", unit+" written", "which RPCs")

@@ -8,7 +8,7 @@ import (
 	"regent/leadership/instance"
 )
 
-// Turns is what renewals of one lease cost if they reach so many instances in turn.
+// Turns is the cost of renewals of one lease that reach several instances in turn.
 type Turns struct {
 	Instances int
 	Cost      Cost

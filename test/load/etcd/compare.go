@@ -24,7 +24,7 @@ func (r Row) Name(of string) string {
 	return name
 }
 
-// Line is what an entrant did in a row, in all rounds.
+// Line is the result of an entrant in a row, over all rounds.
 type Line struct {
 	Row, Name string
 	Count     float64

@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// operation is what one connection does again and again. It returns how many things it did: 1, or
-// the size of a batch.
+// operation is repeated by one connection. It returns the number of things done: 1, or the size of
+// a batch.
 type operation func(ctx context.Context) (int, error)
 
-// tally is what one connection has done.
+// tally counts the operations of one connection.
 type tally struct {
 	took  []time.Duration
 	count float64

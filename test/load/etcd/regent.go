@@ -84,7 +84,7 @@ func (s *regent) hold(ctx context.Context, i, n int) (*agent, error) {
 	return a, err
 }
 
-// cycles acquires and releases an election that no one else wants.
+// cycles acquires and releases an election without other candidates.
 func (s *regent) cycles(_ context.Context, i int) (operation, error) {
 	a, err := s.agents.at(i)
 	e := leadership.Election(fmt.Sprintf("cycle-%d", i))

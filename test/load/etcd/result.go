@@ -38,7 +38,7 @@ type Row struct {
 	Samples [][]Sample // of each entrant, of each round
 }
 
-// Sample is what one entrant did in one round.
+// Sample is the result of one entrant in one round.
 type Sample struct {
 	Count         float64 // of what was done; parts of operations count as parts
 	Seconds       float64 // that it took
@@ -47,7 +47,7 @@ type Sample struct {
 	CPU, Load float64 `json:",omitempty"`
 }
 
-// Measure is what of a sample is compared.
+// Measure names the figure of a sample that is compared.
 type Measure string
 
 // The measures.
@@ -76,8 +76,8 @@ type Pair struct {
 	Goals         []Goal
 }
 
-// Goal is what the ratio of a comparison, Regent's by the other's, should come to in the rows of
-// that size: at least for a rate, at most for everything else.
+// Goal is a goal for the ratio of a comparison, Regent's by the other's, in the rows of that size:
+// a minimum for a rate, a maximum for everything else.
 type Goal struct {
 	Size  int
 	Ratio float64

@@ -85,7 +85,7 @@ func tick(l *client.Lease) bool {
 
 func now() int64 { return int64(boottime.Now()) }
 
-// ended reports whether what is under way was cancelled.
+// ended reports whether the call in progress was cancelled.
 func (d *driver) ended() bool { return d.ctx.Err() != nil }
 
 func (d *driver) isStopped() bool {

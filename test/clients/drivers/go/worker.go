@@ -38,7 +38,7 @@ func work() error {
 	return lines.Err()
 }
 
-// remaining is what the deadline file of regent run says is left; nil if there is none.
+// remaining returns the time left by the deadline file of regent run; nil if there is no file.
 func remaining() *float64 {
 	text, err := os.ReadFile(os.Getenv("REGENT_DEADLINE_FILE"))
 	if err != nil {

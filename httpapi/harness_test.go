@@ -127,7 +127,7 @@ func (a answer) problem(t *testing.T) wire.Problem {
 // decides are the calls of operators and verifiers, which name a revision.
 var decides = regexp.MustCompile(`^(PUT|DELETE|POST) /v1/elections/([a-z0-9._-]+)(:(assign|evict|pause|resume|ban|approve|lift|halt|unhalt|judge))?([?].*)?$`)
 
-// condition is what an operator sends that has just read the election.
+// condition returns the condition of an operator that has just read the election.
 func (w *fixture) condition(method, target string) (name, value string) {
 	call := decides.FindStringSubmatch(method + " " + target)
 	if call == nil || w.service == nil || (method == http.MethodPost) != (call[3] != "") {

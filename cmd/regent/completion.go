@@ -38,7 +38,7 @@ Election names are completed from the server if it answers within a second.`,
 	}
 }
 
-// completionTimeout limits how long a person who pressed Tab waits.
+// completionTimeout limits how long a person waits after pressing Tab.
 const completionTimeout = time.Second
 
 // completionLimit is the largest number of names offered.

@@ -44,7 +44,7 @@ func Rows() (all []Row) {
 	return all
 }
 
-// resolved is what a tool says of its input and its output.
+// resolved has the schemas of a tool's input and output.
 type resolved struct{ in, out *jsonschema.Resolved }
 
 var schemas = sync.OnceValues(func() (map[string]resolved, error) {

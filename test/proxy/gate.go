@@ -10,9 +10,9 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Gate passes gRPC calls on to a server, except those of the methods that are shut: half of a
-// service is out of reach, over a connection that is well. All methods may be called at any time
-// from any goroutine.
+// Gate passes gRPC calls on to a server, except those of the methods that are shut: a part of the
+// service is unavailable over a working connection. All methods may be called at any time from any
+// goroutine.
 type Gate struct {
 	*relay
 

@@ -11,7 +11,7 @@
 // With either of the last two, IAP may be in front, for people with a browser: a request that came
 // through Google's Identity-Aware Proxy has an assertion of its own, which is checked here.
 //
-// Anyone who reads a bearer token can act as its caller until it expires. So no error or log line
+// Any reader of a bearer token can act as its caller until it expires. So no error or log line
 // contains any part of a token, not even its header or a claim: errors consist of sentences of this
 // package and of the operator's settings.
 //

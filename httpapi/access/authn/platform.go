@@ -105,7 +105,7 @@ func NewPlatform(c PlatformConfig) (*Platform, error) {
 	}, nil
 }
 
-// cutSignature is what Cloud Run puts in the place of a signature that it has checked.
+// cutSignature is the marker by which Cloud Run replaces a signature that it has checked.
 const cutSignature = "SIGNATURE_REMOVED_BY_GOOGLE"
 
 // google lists the two names of Google as an issuer.
@@ -118,7 +118,8 @@ func (p *Platform) Authenticate(r *http.Request) (Principal, error) {
 		return Principal{}, err
 	}
 	if len(r.Header.Values(iapAssertion)) > 0 {
-		// Cloud Run has checked the token of the proxy's own account, and not who the person is.
+		// Cloud Run has checked the token of the proxy's own account, which does not identify the
+		// person.
 		return Principal{}, refuse("the call came through Identity-Aware Proxy, whose assertions this server was not told to accept; its operator sets the audience of Identity-Aware Proxy")
 	}
 	header := authorization

@@ -182,7 +182,7 @@ func TestAForbiddenBatchLeavesOneRecord(t *testing.T) {
 	}
 }
 
-// counted counts what is listed of the store.
+// counted counts the elections that are listed from the store.
 type counted struct {
 	service.Store
 	seen *atomic.Int64

@@ -241,7 +241,7 @@ func TestACallOwesForWhatItReadsThoughItsAnswerIsSmall(t *testing.T) {
 		if _, err := s.Do(t.Context(), leadership.Configure{Election: "gpu", Config: leadership.Config{Seats: 50}}); err != nil {
 			t.Fatal(err)
 		}
-		for n := range 1000 { // which nobody delegated
+		for n := range 1000 { // none of which was delegated
 			if _, err := s.Do(t.Context(), leadership.Configure{Election: leadership.Election(fmt.Sprint("gpu.x", n))}); err != nil {
 				t.Fatal(err)
 			}

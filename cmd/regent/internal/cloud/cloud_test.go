@@ -13,7 +13,7 @@ import (
 	"regent/cmd/regent/internal/cloud"
 )
 
-// answers are what a project's APIs, or a service, say: of each path a status and a body.
+// answers has the replies of a project's APIs, or of a service: a status and a body for each path.
 type answers map[string]answer
 
 type answer struct {

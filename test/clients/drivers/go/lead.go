@@ -125,7 +125,7 @@ func codeOf(err error) string {
 	return clients.Other
 }
 
-// lossOf is the code of a lease that has ended for the cause.
+// lossOf returns the code for the cause of a lost lease.
 func lossOf(cause error) string {
 	if errors.Is(cause, client.ErrExpired) {
 		return clients.Deadline

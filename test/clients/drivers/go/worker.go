@@ -11,8 +11,8 @@ import (
 	"regent/test/clients"
 )
 
-// work notes that it lives, as the command of a leader, until it is told to stop or is killed. To
-// live is to believe.
+// work ticks, as the command of a leader, until it is told to stop or is killed. While it lives,
+// its tick counts as the belief that it leads.
 func work() error {
 	token, err := strconv.ParseInt(os.Getenv("REGENT_FENCING_TOKEN"), 10, 64)
 	if err != nil {

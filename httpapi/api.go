@@ -212,8 +212,9 @@ func check(row wire.Row, handled bool) error {
 	return nil
 }
 
-// pattern is the router's form of a row's path. The name of an election has no colon: what follows
-// one is a verb. That of a candidate may have some, so its verb is the end of the parameter.
+// pattern returns the router's form of a row's path. The name of an election has no colon, so a
+// verb follows the first one. The id of a candidate may have colons, so its verb is the end of the
+// parameter.
 func pattern(path string) string {
 	return strings.NewReplacer("{election}", "{election:[^:/]+}", "{candidate}"+wire.Explain, "{candidate:[^/]+"+wire.Explain+"}").Replace(path)
 }

@@ -9,8 +9,8 @@ import (
 	"regent/emulators"
 )
 
-// exports are the variables for other programs. With them regent and Google's client libraries find
-// what runs here.
+// exports returns the variables for other programs. With them regent and Google's client libraries
+// find what runs here.
 func (d *dev) exports() []string {
 	events, members := d.topics()
 	return slices.Concat([]string{"REGENT_SERVER=" + d.instances[0].url},

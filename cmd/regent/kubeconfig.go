@@ -60,7 +60,7 @@ changed.`,
 	return cmd
 }
 
-// kubernetesUser is the user of a kubeconfig that identifies itself as f does.
+// kubernetesUser returns the user of a kubeconfig that identifies itself as f does.
 func (f bearerFlags) kubernetesUser() (map[string]any, error) {
 	switch {
 	case f.audience != "":

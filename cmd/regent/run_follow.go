@@ -142,7 +142,7 @@ func (r *runner) followOne(ctx context.Context, leader followed) {
 // followMark marks the processes of a command that follows.
 const followMark = "REGENT_FOLLOW_FILE"
 
-// besideEnv is the environment of a command that runs while another candidate leads.
+// besideEnv returns the environment of a command that runs while another candidate leads.
 func (r *runner) besideEnv(candidate, leader leadership.CandidateID, token leadership.Token) []string {
 	return append(r.publicEnv(),
 		"REGENT_ELECTION="+string(r.election), "REGENT_CANDIDATE_ID="+string(candidate), "REGENT_SERVER="+r.cli.server,

@@ -129,7 +129,7 @@ func (c *cli) watch(ctx context.Context, r client.WatchRequest, count int) error
 	return c.watch(ctx, r, count) // again, with its seats
 }
 
-// noAnswer is the error of a server that did not answer in time.
+// noAnswer returns the error of a server that did not answer in time.
 func (c *cli) noAnswer() error {
 	return &url.Error{Op: http.MethodGet, URL: c.server, Err: context.DeadlineExceeded}
 }

@@ -83,8 +83,8 @@ func (d *Door) patience(w http.ResponseWriter, r *http.Request) (context.Context
 	return context.WithTimeout(r.Context(), limit)
 }
 
-// denied is the error, in the words of Kubernetes, for a caller that may not read all Leases of the
-// selection.
+// denied returns the error, in the words of Kubernetes, for a caller that may not read all Leases
+// of the selection.
 func (s selection) denied(r *http.Request, verb string, err error) error {
 	refused, ok := errors.AsType[*leadership.Error](err)
 	if _, one := s.one(); one || !ok || refused.Code != wire.PermissionDenied {

@@ -101,7 +101,7 @@ func (d *Door) watch(w http.ResponseWriter, r *http.Request, s selection) error 
 	return nil
 }
 
-// expired is the error for a version from which a watch cannot resume: too old, or of another
+// expired returns the error for a version from which a watch cannot resume: too old, or of another
 // store. The client must list again.
 func expired(err error) error {
 	if refused, ok := errors.AsType[*leadership.Error](err); ok && (refused.Code == leadership.HistoryCompacted || refused.Code == leadership.InvalidArgument && refused.Field == "after") {

@@ -69,8 +69,8 @@ type tool struct {
 	call              func(context.Context, *desk, []byte) (any, error)
 }
 
-// limit is how long a call may take. Many clients give up after a minute unless they are configured
-// to wait.
+// limit returns how long a call may take. Many clients give up after a minute unless they are
+// configured to wait.
 func (t tool) limit() time.Duration {
 	switch t.verb {
 	case wire.VerbAcquire, wire.VerbWatch, wire.VerbPropose:

@@ -161,7 +161,7 @@ func (m *Model) broken(s *state) Property {
 	return ""
 }
 
-// tooOld is the age from which no answer is believed: longer than the lease and all waiting.
+// tooOld returns the age from which no answer is believed: longer than the lease and all waiting.
 func (m *Model) tooOld() uint8 {
 	return uint8(m.Lease + m.Wait + 1)
 }

@@ -14,7 +14,7 @@ const (
 	twice   = 2 * second
 )
 
-// Quick has 5 million states: half a minute on one core.
+// Quick returns models with 5 million states: half a minute on one core.
 func Quick() []Model {
 	return []Model{
 		{Name: "two waiting", Clocks: all(2, slowest), Lease: 3, Wait: 2},
@@ -30,8 +30,8 @@ func Quick() []Model {
 	}
 }
 
-// Night is searched when there is more time: longer leases, and four candidates with everything
-// that may happen. It has 33 million states, which take some minutes on one core, and up to 1 GB.
+// Night returns models with longer leases, and with four candidates and everything that may happen.
+// They have 33 million states, which take some minutes on one core, and up to 1 GB.
 func Night() []Model {
 	return []Model{
 		{Name: "two in a long wait", Clocks: all(2, slowest), Lease: 6, Wait: 4},

@@ -60,7 +60,7 @@ func (m *Model) SearchContext(ctx context.Context) (Result, error) {
 	return r, nil
 }
 
-// start is at the state before the first step.
+// start returns a search at the state before the first step.
 func (m *Model) start() *search {
 	if m.Commits && m.Wait > 0 {
 		panic("belief: the time in line is not counted while a transaction is under way")

@@ -36,7 +36,7 @@ func (l lease) heldBy(who int8, duration int) bool {
 	return l.leader == who+1 && !l.former && int(l.age) < duration
 }
 
-// left is how many seconds the lease lasts; 0 or less if it is over.
+// left returns how many seconds the lease lasts; 0 or less if it is over.
 func (l lease) left(m *Model) int {
 	left := m.Lease - int(l.age)
 	if l.cap > 0 {

@@ -76,7 +76,7 @@ type Tests struct {
 	long  bool // the short form is skipped
 }
 
-// pattern is the value of -test.run for the tests.
+// pattern returns the value of -test.run for the tests.
 func (t Tests) pattern() string {
 	if t.Names == "" {
 		return ""

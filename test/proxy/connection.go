@@ -16,7 +16,7 @@ const (
 	Reply              // from it
 )
 
-// String is the way's name.
+// String returns the way's name.
 func (w Way) String() string { return [...]string{"request", "reply"}[w] }
 
 // Cut says where a connection ends: after so many bytes in one direction; with After 0, when the

@@ -98,7 +98,7 @@ func (l *direction) pass(p piece) {
 	}
 }
 
-// due is when a piece may pass. Bytes that passed before, at a higher rate or without a limit,
+// due returns when a piece may pass. Bytes that passed before, at a higher rate or without a limit,
 // count as one step of this rate.
 func (l *direction) due(w Conditions, p piece) time.Time {
 	due := p.came.Add(w.delay(p.number))
@@ -111,7 +111,7 @@ func (l *direction) due(w Conditions, p piece) time.Time {
 // tells reports whether the other side may learn of the end of the connection.
 func (l *direction) tells(w Conditions) bool { return !w.Lost[l.way] && !w.HalfOpen }
 
-// room is how many bytes may pass before the cut.
+// room returns how many bytes may pass before the cut.
 func (l *direction) room() int {
 	if cut := l.conn.cut; cut.Way == l.way && cut.After >= 0 {
 		return cut.After - l.passed

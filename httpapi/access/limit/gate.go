@@ -174,7 +174,8 @@ func (g *Gate) Answered(ctx context.Context, op instance.Op, records int) {
 	owe(a.bytes, time.Now(), op.Bytes)
 }
 
-// tooOften is the error for a caller that makes more calls of a kind per second than its limit.
+// tooOften returns the error for a caller that makes more calls of a kind per second than its
+// limit.
 func tooOften(op instance.Op) string {
 	switch {
 	case op.Cost == wire.CostRenewal:

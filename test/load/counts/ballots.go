@@ -26,7 +26,7 @@ type Takeover struct {
 // All returns the total cost.
 func (t Takeover) All() Cost { return t.Release.plus(t.Bids).plus(t.Grant) }
 
-// ballotSizes are the numbers of instances to count.
+// ballotSizes returns the numbers of instances to count.
 func ballotSizes() []int { return []int{1, 2, 3, 10} }
 
 const (
@@ -39,8 +39,8 @@ const (
 var errSlow = errors.New("the bids were void before they could be counted")
 
 // Ballots counts takeovers over so many instances, each with the best and with the worst order of
-// bids. All of them wait for the end of the window together. A later instance hears of the grant
-// by its event, and asks no more.
+// bids. All instances wait for the end of the window together. The others hear of the grant by its
+// event, and then ask no more.
 func Ballots(ctx context.Context, p Place, instances ...int) ([]Takeover, error) {
 	handles := make([]Handle, slices.Max(instances))
 	for i := range handles {
@@ -188,7 +188,7 @@ func (b *ballot) grant(ctx context.Context) error {
 	return err
 }
 
-// bidding is the call at an instance that knows of the ballot.
+// bidding returns the request at an instance that knows of the ballot.
 func bidding(r leadership.AcquireRequest) leadership.AcquireRequest {
 	r.InLine.Writes = true
 	return r

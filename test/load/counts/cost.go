@@ -13,17 +13,17 @@ type Cost struct {
 	Written int         // documents or rows
 }
 
-// RPCs is the number of all calls.
+// RPCs returns the number of all calls.
 func (c Cost) RPCs() int { return c.Calls.Total() }
 
-// plus is the sum of both.
+// plus returns the sum of both.
 func (c Cost) plus(other Cost) Cost {
 	calls := c.Calls.Plus(other.Calls)
 	maps.DeleteFunc(calls, func(_ string, n int) bool { return n == 0 })
 	return Cost{Calls: calls, Read: c.Read + other.Read, Written: c.Written + other.Written}
 }
 
-// minus is the difference.
+// minus returns the difference.
 func (c Cost) minus(other Cost) Cost { return c.plus(other.times(-1)) }
 
 // times is n times the cost.

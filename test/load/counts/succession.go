@@ -184,10 +184,10 @@ func (s *script) proposals() error {
 	)
 }
 
-// ledgerOn is a ledger on a handle.
+// ledgerOn returns a ledger on a handle.
 func ledgerOn(h Handle) *service.Ledger { return service.NewLedger(service.New(h), h) }
 
-// elsewhere is counted through another handle, as another server has it.
+// elsewhere is counted through another handle, as at another server.
 func (s *script) elsewhere(name string, do func(Handle) error) func() error {
 	return func() error {
 		other, err := s.place.Open(s.ctx)

@@ -9,7 +9,7 @@ import (
 	"regent/test/proxy"
 )
 
-// words are the names of the store and of its data.
+// words returns the names of the store and of its data.
 func words(kind emulators.Kind) (store, unit string) {
 	if kind == emulators.KindSpanner {
 		return "Spanner", "rows"
@@ -48,7 +48,7 @@ func newTable(heads ...string) *table {
 
 func (t *table) add(cells ...string) { fmt.Fprintf(t, "| %s |\n", strings.Join(cells, " | ")) }
 
-// count is a number with thousands separated.
+// count returns a number with thousands separated.
 func count(n int) string {
 	s := strconv.Itoa(n)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {

@@ -14,7 +14,7 @@ type Turns struct {
 	Cost      Cost
 }
 
-// fleets are the numbers of instances to count.
+// fleets returns the numbers of instances to count.
 func fleets() []int { return []int{1, 2, 4} }
 
 // InTurn renews a lease so often, through one instance after the other, as a leader does that

@@ -64,7 +64,7 @@ func (s *regent) rest() {
 	}
 }
 
-// acquire acquires an election, and waits for it so long.
+// acquire acquires an election, for which it waits.
 func (a *agent) acquire(ctx context.Context, e leadership.Election, wait time.Duration) (leadership.LeaseRequest, error) {
 	key := leadership.NewKey()
 	g, err := a.Acquire(ctx, leadership.AcquireRequest{Election: e, CandidateID: a.id, Key: &key, LeaseDuration: longLease, Wait: wait})

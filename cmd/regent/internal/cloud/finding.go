@@ -20,7 +20,7 @@ type Finding struct {
 	Text    string // what was found and, unless it is ok, what to do
 }
 
-// ok is a finding that needs no action.
+// ok returns a finding that needs no action.
 func ok(check, format string, args ...any) Finding {
 	return Finding{check, OK, fmt.Sprintf(format, args...)}
 }

@@ -142,7 +142,7 @@ func SignRaw(k Key, header, claims string) string {
 	return signed + "." + Encode(Signature(k, signed))
 }
 
-// Signature is that of RS256 or ES256.
+// Signature returns a signature by RS256 or ES256.
 func Signature(k Key, signed string) []byte {
 	hashed := sha256.Sum256([]byte(signed))
 	if private, is := k.Private.(*ecdsa.PrivateKey); is { // whose Sign writes DER

@@ -83,7 +83,7 @@ func TestAThousandProbesWithinASecondAskTheStoreOnce(t *testing.T) {
 		r := &readiness{store: leases, instance: inst}
 		gone, leave := context.WithCancel(t.Context())
 		leave()
-		if _, err := r.check(gone); err == nil { // whose question the others share
+		if _, err := r.check(gone); err == nil { // its question is shared by the others
 			t.Error("a caller that is gone was answered")
 		}
 		var probes sync.WaitGroup
@@ -159,8 +159,7 @@ func TestAnInstanceThatCannotTellWhoCallsIsNotReadyAndSaysWhy(t *testing.T) {
 	}
 }
 
-// TestServeAndDoctorPublishThroughTheEndpoint sees by the bus's refusal, with an emulator, that
-// both give it the endpoint.
+// The bus refuses an endpoint together with an emulator, which shows that both commands pass it on.
 func TestServeAndDoctorPublishThroughTheEndpoint(t *testing.T) {
 	t.Setenv("PUBSUB_EMULATOR_HOST", "127.0.0.1:1")
 	env := []string{"PUBSUB_EMULATOR_HOST=127.0.0.1:1", "REGENT_EVENTS_ENDPOINT=europe-west4-pubsub.googleapis.com:443"}

@@ -22,7 +22,7 @@ func (c *cli) addCandidate(cmd *cobra.Command, id *leadership.CandidateID, help 
 func (c *cli) newCandidate(ctx context.Context) (string, error) {
 	id, stable := client.DefaultCandidateID(ctx)
 	if !stable {
-		fmt.Fprintf(c.err, "regent: this host has no name of its own, so the candidate is %s now, and another one next time; orders against it do not hold then: give --candidate, or set REGENT_CANDIDATE\n", id)
+		fmt.Fprintf(c.err, "regent: this host has no stable name: the candidate is %s, and has another id after each start, so orders against it do not last; give --candidate, or set REGENT_CANDIDATE\n", id)
 	}
 	return string(id), nil
 }
@@ -32,7 +32,7 @@ func (c *cli) newCandidate(ctx context.Context) (string, error) {
 func (c *cli) sameCandidate(ctx context.Context) (string, error) {
 	id, stable := client.DefaultCandidateID(ctx)
 	if !stable {
-		return "", fmt.Errorf("%w; this host has no name of its own that could stand for it", missing(source{flag: "candidate", variable: "REGENT_CANDIDATE"}))
+		return "", fmt.Errorf("%w; this host has no stable name to use instead", missing(source{flag: "candidate", variable: "REGENT_CANDIDATE"}))
 	}
 	return string(id), nil
 }

@@ -82,7 +82,7 @@ Roles: operator, and admin for --prune. Both may read.`,
 func (s *applySettings) validate() error {
 	switch {
 	case s.schema && len(s.files) > 0:
-		return usagef("--schema is for no file; leave -f out")
+		return usagef("--schema takes no files; leave out -f")
 	case !s.schema && len(s.files) == 0:
 		return usagef("give -f FILE, -f - for standard input, or --schema")
 	case slices.Contains(s.files, ""):

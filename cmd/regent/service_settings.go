@@ -96,7 +96,7 @@ func (s *serviceSettings) resolveMembers() error {
 		return usagef("--members %s: %w; or give %s, and each instance knows only the members that call it", s.members, err, noMembers)
 	}
 	if s.members == s.events {
-		return usagef("--members and --events name one topic, %s; give each its own: they have other messages", s.members)
+		return usagef("--members and --events name the same topic, %s; give each its own, because their messages differ", s.members)
 	}
 	return nil
 }

@@ -183,7 +183,7 @@ func TestAHostWithoutANameOfItsOwnIsTold(t *testing.T) {
 		t.Errorf("acquire: %+v", r)
 	}
 	r = regent(t, env, "renew jobs --token 1 --key "+testKey(1))
-	if r.code != exitUsage || !strings.Contains(r.err, "--candidate is missing; give it, or set REGENT_CANDIDATE; this host has no name of its own") {
+	if r.code != exitUsage || !strings.Contains(r.err, "--candidate is missing; give it, or set REGENT_CANDIDATE; this host has no stable name") {
 		t.Errorf("renew: %+v", r)
 	}
 	t.Setenv("CLOUD_RUN_JOB", "nightly")

@@ -76,7 +76,7 @@ func (s *accessSettings) resolve(env map[string]string, exposed bool) error {
 		return usagef("--auth %s needs --auth-audience: the audience of valid credentials, such as the URL of this service", s.auth)
 	}
 	if s.file == "" {
-		return usagef("--auth %s needs --access FILE, which says who may do what: without it every call is refused", s.auth)
+		return usagef("--auth %s needs --access FILE, which grants roles to principals: without it every call is refused", s.auth)
 	}
 	return nil
 }

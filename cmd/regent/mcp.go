@@ -45,7 +45,7 @@ func (c *cli) mcpCommand() *cobra.Command {
 		RunE:    func(cmd *cobra.Command, _ []string) error { return c.serveModel(cmd.Context(), candidate, actor) },
 	}
 	c.addCandidate(cmd, &candidate, "the candidate's id, unless a call of lead says another one", c.newCandidate)
-	cmd.Flags().Var(&value[string]{&actor, "", "NAME", parseText}, "actor", "who gives orders, where the server does not verify its callers (default: the user of this machine)")
+	cmd.Flags().Var(&value[string]{&actor, "", "NAME", parseText}, "actor", "the actor of orders, if the server does not verify its callers (default: the user of this machine)")
 	c.addRemote(cmd)
 	c.from(cmd, "actor")
 	return cmd

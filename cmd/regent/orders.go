@@ -237,7 +237,7 @@ func (c *cli) addReason(cmd *cobra.Command, flag, help string, reason, actor *st
 // offerReason is addReason for a command with a reason of its own.
 func (c *cli) offerReason(cmd *cobra.Command, flag, help string, reason, actor *string) {
 	cmd.Flags().Var(&value[string]{reason, *reason, "TEXT", parseText}, flag, help+": one line of at most 256 bytes")
-	cmd.Flags().Var(&value[string]{actor, "", "NAME", parseText}, "actor", "who gives it, where the server does not verify its callers (default: the user of this machine)")
+	cmd.Flags().Var(&value[string]{actor, "", "NAME", parseText}, "actor", "the actor, if the server does not verify its callers (default: the user of this machine)")
 	c.from(cmd, "actor")
 }
 

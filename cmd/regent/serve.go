@@ -122,7 +122,7 @@ func (s *serviceSettings) addTo(c *cli, cmd *cobra.Command) {
 	cmd.Flags().Var(&value[[]string]{&s.access.issuers, "", "URL,…", parseTexts}, "auth-issuer", "the issuer of valid credentials (default "+defaultIssuer+")")
 	cmd.Flags().Var(&value[[]string]{&s.access.probe, "", "URL,…", parseTexts}, "auth-probe", "with platform: the URL of this service, which is asked without a credential to see that Cloud Run refuses that (default: the URL that Cloud Run gives it); required, alone or beside a URL: refuse every call until that is seen")
 	cmd.Flags().Var(&value[[]string]{&s.access.proxies, "", "AUDIENCE,…", parseTexts}, "iap-audience", "also admit people who come through Google's Identity-Aware Proxy, whose assertions have this audience: /projects/NUMBER/locations/REGION/services/SERVICE")
-	cmd.Flags().Var(&value[string]{&s.access.file, "", "FILE", parseText}, "access", "a YAML file that says who may do what; changes are followed")
+	cmd.Flags().Var(&value[string]{&s.access.file, "", "FILE", parseText}, "access", "the access file, in YAML: roles and limits of principals; changes are followed")
 	cmd.Flags().Var(&value[string]{&s.certificate.cert, "", "FILE", parseText}, "tls-cert", "serve HTTPS with this certificate, in PEM, its issuers' after it; changes are followed")
 	cmd.Flags().Var(&value[string]{&s.certificate.key, "", "FILE", parseText}, "tls-key", "the key of the certificate, in PEM")
 	cmd.Flags().Var(&value[[]string]{&s.statementKeys, "", "KEY,…", addKeys(&s.statementKeys)}, "statement-key", "sign statements with this key: a file, in PEM (PKCS #8, Ed25519 or P-256), or "+kmsPrefix+"projects/…/cryptoKeyVersions/N; more keys after it are published only (default: none)")

@@ -179,7 +179,7 @@ func TestAHostWithoutANameOfItsOwnIsTold(t *testing.T) {
 	t.Setenv("GCE_METADATA_HOST", "127.0.0.1:1")
 	env := startServer(t, newClock())
 	r := regent(t, env, "acquire jobs --output json")
-	if r.code != exitDone || !strings.Contains(r.out, `"leaderId":"writer.`) || strings.Count(r.err, "no name of its own") != 1 || !strings.Contains(r.err, "REGENT_CANDIDATE") {
+	if r.code != exitDone || !strings.Contains(r.out, `"leaderId":"writer.`) || strings.Count(r.err, "no stable name") != 1 || !strings.Contains(r.err, "REGENT_CANDIDATE") {
 		t.Errorf("acquire: %+v", r)
 	}
 	r = regent(t, env, "renew jobs --token 1 --key "+testKey(1))

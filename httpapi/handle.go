@@ -16,7 +16,7 @@ import (
 	"regent/leadership/wire"
 )
 
-// handler answers a request, or returns an error and writes nothing.
+// handler answers a request, or returns the error to answer it with.
 type handler func(http.ResponseWriter, *http.Request) error
 
 // offer is a kind of reply that a route has. A route has several if the caller may choose by the

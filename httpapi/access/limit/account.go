@@ -84,7 +84,7 @@ func take(b *rate.Limiter, n, paid int) (after time.Duration, ok bool) {
 		r := b.ReserveN(now, due)
 		if after := r.DelayFrom(now); after > 0 {
 			r.CancelAt(now)
-			return after + time.Duration(float64(paid)/float64(b.Limit())*float64(time.Second)), false // the refund: a repeated call pays all of n again
+			return after + time.Duration(float64(paid)/float64(b.Limit())*float64(time.Second)), false // a repeated call pays in Admit again
 		}
 	}
 	owe(b, now, n-b.Burst())

@@ -27,7 +27,8 @@ func newPlaces(all chan struct{}) *places {
 // patience is how long a call waits for a place, of its principal or of all, before it is refused.
 const patience = time.Second
 
-// take blocks until a place is free, for the time patience at most. leave gives it back.
+// take blocks until a place is free, for at most patience at each of the two limits. leave gives
+// the place back.
 func (p *places) take(ctx context.Context, g *Gate) (leave func(error), err error) {
 	if err := g.sit(ctx, p.own, "you have as many calls under way at this instance as one caller may; wait for their answers"); err != nil {
 		return nil, err

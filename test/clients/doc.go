@@ -76,8 +76,8 @@
 //	stop         the body ends normally; watches end. If it does not lead it is cancel
 //	cancel       the call in progress is cancelled from outside, as a program does it: by the
 //	             context, the task, or the AbortSignal of the call that leads, of the watch, and
-//	             of each call. It may come at any time: while the call to lead waits in line, while a
-//	             renewal, a release or another call is under way, or while the body ticks
+//	             of each call. It may come at any time: while the call to lead waits in line,
+//	             while a renewal, a release or another call is under way, or while the body ticks
 //	watch AFTER  watch the election beside what else is done, from after the revision AFTER;
 //	             without AFTER from the present state. Each event is a "seen"
 //	report N     say in the lease's report that the progress is N

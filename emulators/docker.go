@@ -15,7 +15,7 @@ import (
 
 type docker struct{ log io.Writer }
 
-// container is what the three modules have in common.
+// container is the common part of the three modules.
 type container interface {
 	testcontainers.Container
 	URI() string

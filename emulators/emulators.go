@@ -39,7 +39,7 @@ type emulator struct {
 	host   string
 	source Source
 	stop   func(context.Context) error // idempotent
-	ended  <-chan struct{}             // closed when its processes have ended; nil if that is not known
+	ended  <-chan struct{}             // closed when its processes have ended; nil if they are not known
 }
 
 // Start starts the emulators of cfg in parallel and returns when each has answered a call. If one

@@ -66,7 +66,7 @@ func (g *Guard) follow(cmd *exec.Cmd, output *os.File) {
 	defer close(g.ended)
 	defer output.Close()
 	_, _ = io.Copy(g.output, output)
-	_ = cmd.Wait() // always its own SIGKILL
+	_ = cmd.Wait() // the error is always its own SIGKILL
 }
 
 // Stop ends the command and returns when no process of its family is left. It returns an error if

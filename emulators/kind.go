@@ -15,9 +15,9 @@ const (
 	KindPubSub    Kind = "pubsub"
 )
 
-// parts is what a kind has in each place that provides it.
+// parts describes a kind in each source that provides it.
 type parts struct {
-	title     string // that people know
+	title     string // the usual name
 	component string // of the Google Cloud SDK
 	java      bool   // the component needs it
 	image     string // the public one

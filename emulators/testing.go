@@ -38,14 +38,14 @@ func Firestore(tb testing.TB) string {
 	return host(tb, KindFirestore)
 }
 
-// Spanner is Firestore for the Spanner emulator. It has no instance and no database until a test
-// creates them.
+// Spanner is like Firestore, for the Spanner emulator. It has no instance and no database until a
+// test creates them.
 func Spanner(tb testing.TB) string {
 	tb.Helper()
 	return host(tb, KindSpanner)
 }
 
-// PubSub is Firestore for the Pub/Sub emulator.
+// PubSub is like Firestore, for the Pub/Sub emulator.
 func PubSub(tb testing.TB) string {
 	tb.Helper()
 	return host(tb, KindPubSub)

@@ -18,27 +18,27 @@ import (
 	"regent/leadership/wire"
 )
 
-// Config says what an API stands on. Only Service is required.
+// Config configures an API. Only Service is required.
 type Config struct {
-	// Service decides. Put gates before it with instance.Guard: the API itself lets everyone in.
+	// Service makes all decisions. Put gates before it with instance.Guard: the API itself admits
+	// every caller.
 	Service instance.Service
-	// Log gets one line per request: Debug, but Warn where the store or this instance failed for a
-	// while, and Error where something is broken. Nil logs nothing.
+	// Log gets one line per request: Debug by default, Warn for a transient failure of the store or
+	// this instance, and Error for a defect. Nil logs nothing.
 	Log *slog.Logger
-	// Ready reports whether this instance can serve, and what works worse than it should meanwhile.
-	// nil: it always can, and nothing does. An error without a code is answered as
-	// StoreUnavailable.
+	// Ready reports whether this instance can serve, and the reason if it is degraded. nil means
+	// always ready. An error without a code is answered as StoreUnavailable.
 	Ready func(context.Context) (degraded string, err error)
 	// Hosts reports whether a request may be sent to a host, as its header Host names it; see
 	// LocalHosts. nil allows all: right only if callers are authenticated.
 	Hosts func(host string) bool
-	// Admit, if it is not nil, is asked before the body of a call is read, unless Server has read
-	// it: that of an acquire of up to 2 KiB.
+	// Admit, if it is not nil, is called before the body of a call is read. (The body of an acquire
+	// of up to 2 KiB may have been read before, by Server.)
 	Admit wire.Admit
-	// Reply, if it is not nil, is asked before a reply of more than 64 KiB is written. done is
-	// called once the reader has it, or has gone.
+	// Reply, if it is not nil, is called before a reply of more than 64 KiB is written. done is
+	// called once the reply is written, or the reader has gone.
 	Reply func(ctx context.Context, bytes int64) (done func(), err error)
-	// Statements signs what leaders ask for; nil refuses to.
+	// Statements signs statements for leaders; with nil the server signs none.
 	Statements *statement.Issuer
 	// Doors are mounted beside the API, by their paths: each serves its path and all paths below
 	// it, but "/" itself alone.
@@ -201,7 +201,7 @@ func (a *api) route(rows []wire.Row, all handlers) error {
 	return nil
 }
 
-// check refuses a row without a handler, and one that would let everyone in by mistake.
+// check refuses a row without a handler, and a row that would admit every caller by mistake.
 func check(row wire.Row, handled bool) error {
 	switch {
 	case !handled:
@@ -212,8 +212,9 @@ func check(row wire.Row, handled bool) error {
 	return nil
 }
 
-// pattern is the router's form of a row's path. The name of an election has no colon: what follows
-// one is a verb. That of a candidate may have some, so its verb is the end of the parameter.
+// pattern returns the router's form of a row's path. The name of an election has no colon, so a
+// verb follows the first one. The id of a candidate may have colons, so its verb is the end of the
+// parameter.
 func pattern(path string) string {
 	return strings.NewReplacer("{election}", "{election:[^:/]+}", "{candidate}"+wire.Explain, "{candidate:[^/]+"+wire.Explain+"}").Replace(path)
 }

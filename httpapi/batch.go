@@ -44,7 +44,7 @@ func (a *api) batchCheckTokens(w http.ResponseWriter, r *http.Request) error {
 // batch sets malformed entries aside, so that the others can be done.
 type batch[T any] struct {
 	size     int                 // how many entries there are
-	results  []leadership.Result // one for each entry; nil until there is one
+	results  []leadership.Result // one for each entry; nil before the first
 	requests []T
 	place    []int // of requests[i] among the entries
 }

@@ -288,8 +288,7 @@ func TestTheSpecificationIsServed(t *testing.T) {
 	}
 }
 
-// What stands for "left out" is as good as left out, and a configuration may be sent back as it was
-// read.
+// A default value counts as left out, and a configuration may be sent back as it was read.
 func TestAConfigurationIsShownAsItWasSet(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)

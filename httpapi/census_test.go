@@ -19,8 +19,8 @@ import (
 	"regent/store/memory"
 )
 
-// past is a store with elections that were: of each hundred and one, one is led, fifty were
-// released and fifty deleted. It counts the pages that are read, and keeps none in memory.
+// past is a store with many former elections: of each 101, one has a leader, fifty were released
+// and fifty deleted. It counts the pages that are read, and keeps none in memory.
 type past struct {
 	service.Store
 	elections   int
@@ -49,7 +49,7 @@ func (p *past) snapshot(n int) rule.Snapshot {
 	return rule.Snapshot{Record: r, Now: now}
 }
 
-// page returns the elections after the one, of which each is so many from the next.
+// page returns the elections after the given one, at intervals of step.
 func (p *past) page(after leadership.Election, step, limit int) (l rule.Listing) {
 	n := 0
 	if after != "" {
@@ -78,7 +78,7 @@ func (p *past) List(ctx context.Context, _ string, after leadership.Election, li
 	return p.page(after, 1, limit), nil
 }
 
-// pages are how many the store's lists have.
+// pages returns the number of pages in the store's lists.
 func (p *past) pages() int64 { return int64(p.elections / leadership.MaxPageSize) }
 
 // counting reads a census, and counts the elections.
@@ -106,7 +106,7 @@ func (p *past) begin(t *testing.T, inst *instance.Instance) *counting {
 	return &counting{Census: c, store: p, more: true}
 }
 
-// read reads at most so many pages.
+// read reads at most the given number of pages.
 func (c *counting) read(t *testing.T, pages int) {
 	t.Helper()
 	for ; c.more && pages > 0; pages-- {
@@ -162,7 +162,7 @@ func TestALaterCallerReadsOnWhereTheCensusUnderWayIs(t *testing.T) {
 	}
 }
 
-// A stream misses what happened between an older page and its own beginning.
+// A stream would miss changes between an older page and its own beginning.
 func TestNoPageOfACensusIsOlderThanTheCensus(t *testing.T) {
 	t.Parallel()
 	store := newPast(30_300)
@@ -179,7 +179,7 @@ func TestNoPageOfACensusIsOlderThanTheCensus(t *testing.T) {
 	}
 }
 
-// A page that a caller began and gave up is read by the others.
+// A page that a caller has begun and given up is read by the others.
 func TestACallerThatLeavesDoesNotBreakTheCensusOfOthers(t *testing.T) {
 	t.Parallel()
 	store := newPast(30_300)
@@ -217,7 +217,7 @@ func TestAStreamOfAllElectionsBeginsAtOnceHoweverManyThereWere(t *testing.T) {
 		}
 	}
 	l := newLiveOn(t, httpapi.Config{}, store.instance(t), nil)
-	l.client = new(http.Client) // that holds the stream to no contract: it is long
+	l.client = new(http.Client) // without the contract's checks, because the stream is long
 	before := liveHeap()
 	const callers = 3
 	var streams []reader
@@ -246,7 +246,7 @@ func TestAStreamOfAllElectionsBeginsAtOnceHoweverManyThereWere(t *testing.T) {
 		})
 	}
 	<-half
-	if grown := int64(liveHeap()) - int64(before); grown > 6<<20 { // of 100,000 that were it may be 30
+	if grown := int64(liveHeap()) - int64(before); grown > 6<<20 { // 100,000 former elections would take 30 MiB
 		t.Errorf("%d streams that have read half of the elections take %d MiB", callers, grown>>20)
 	}
 	close(goOn)
@@ -283,7 +283,7 @@ func TestAStreamThatEndsBeforeItIsReadyGivesNoCursor(t *testing.T) {
 
 func liveHeap() uint64 {
 	runtime.GC()
-	runtime.GC() // pools keep what they have for one more
+	runtime.GC() // pools keep their contents for one more collection
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc

@@ -63,8 +63,7 @@ func shown(w http.ResponseWriter, lease leadership.Lease, err error) error {
 	return okLease(w, &answer)
 }
 
-// tick does what is overdue, for a scheduler whose service may have slept. It may be repeated, also
-// at the same time.
+// tick runs a Tick of the instance, for a scheduler. It may be repeated, also concurrently.
 func (a *api) tick(w http.ResponseWriter, r *http.Request) error {
 	if err := noQuery(r); err != nil {
 		return err

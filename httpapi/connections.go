@@ -8,9 +8,9 @@ import (
 	"sync"
 )
 
-// connections limits the connections of a server. One too many closes the connection that has been
-// without a request for the longest time or, if there is none, the one whose request has taken the
-// longest.
+// connections limits the connections of a server. A new connection beyond the limit closes the one
+// that has been without a request for the longest time or, if all have requests, the one whose
+// request has taken the longest.
 //
 // So silent connections displace silent ones, and slow calls (bodies that do not arrive, replies
 // that are not read, waiting candidates, streams) displace slow ones; a renewal is too short to be
@@ -21,8 +21,8 @@ type connections struct {
 	displaced func() // called for each connection that made room
 
 	mu      sync.Mutex // guards the fields below
-	waiting list.List  // of net.Conn without a request, the longest first
-	busy    list.List  // of net.Conn with a request, the longest first
+	waiting list.List  // of net.Conn without a request, longest waiting first
+	busy    list.List  // of net.Conn with a request, longest busy first
 	places  map[net.Conn]*place
 }
 
@@ -46,7 +46,7 @@ func LimitConnections(server *http.Server, most int, displaced func()) {
 	server.Handler = open.serve(server.Handler)
 }
 
-// changed is http.Server.ConnState.
+// changed implements http.Server.ConnState.
 func (s *connections) changed(c net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:
@@ -88,7 +88,7 @@ func (s *connections) remove(c net.Conn) {
 // hurry closes connections without a request, so that a server that stops need not wait for them.
 func (s *connections) hurry() {
 	for _, c := range s.silent() {
-		c.Close() // not with mu held: of TLS it may take a while
+		c.Close() // not with mu held: with TLS it may take a while
 	}
 }
 
@@ -104,7 +104,7 @@ func (s *connections) silent() (all []net.Conn) {
 // connectionKey is the context key of a request's net.Conn.
 type connectionKey struct{}
 
-// know is http.Server.ConnContext.
+// know implements http.Server.ConnContext.
 func know(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connectionKey{}, c)
 }
@@ -121,8 +121,8 @@ func (s *connections) serve(h http.Handler) http.Handler {
 	})
 }
 
-// count puts a connection that still exists at the end of the other list if its first request has
-// come, or its last one is answered.
+// count adds change to a connection's requests. It moves the connection to the end of the other
+// list if its first request has come or its last one was answered.
 func (s *connections) count(c net.Conn, change int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,15 +11,15 @@ import (
 	"strings"
 )
 
-// connectionMemory is how much memory a connection may take. One on which a candidate waits was
-// seen to take 34 KiB, one of a stream 59 KiB, of 10,000 each.
+// connectionMemory is how much memory a connection may take. Measured with 10,000 of each: 34 KiB
+// with a waiting candidate, 59 KiB with a stream.
 const connectionMemory = 64 << 10
 
-// minConnections is what a server serves even in very little memory.
+// minConnections is allowed even with very little memory.
 const minConnections = 64
 
 // MostConnections returns how many connections a server may have: as many as the process may open
-// files for, and as fit into half of its memory.
+// files for and fit into half of its memory.
 func MostConnections() int {
 	return min(mostByFiles(), mostByMemory(MemoryLimit()))
 }
@@ -31,9 +31,9 @@ func mostByMemory(limit int64) int {
 	return int(min(max(limit/2/connectionMemory, minConnections), math.MaxInt32))
 }
 
-// memoryLimit returns how much memory the process may have, in bytes: as GOMEMLIMIT says, or as
-// its control group, or as there is, whichever is least. root is the file system; where it has no
-// /proc and /sys, only GOMEMLIMIT counts.
+// memoryLimit returns how much memory the process may have, in bytes: the least of GOMEMLIMIT, the
+// limit of its control group, and the machine's memory. root is the file system; without /proc and
+// /sys there only GOMEMLIMIT counts.
 func memoryLimit(root fs.FS, goLimit int64) int64 {
 	return min(goLimit, groupMemory(root), machineMemory(root))
 }
@@ -57,7 +57,7 @@ func groupMemory(root fs.FS) int64 {
 		default:
 			continue
 		}
-		// In a container a folder may be missing that the machine has: the one above it counts.
+		// In a container, a folder of the machine may be missing: the one above it counts.
 		for dir := path.Clean("/" + parts[2]); ; dir = path.Dir(dir) {
 			limit, _ := fs.ReadFile(root, path.Join(top, dir, file))
 			least = min(least, number(limit, 1))
@@ -75,8 +75,8 @@ func machineMemory(root fs.FS) int64 {
 	return number(rest, 1<<10)
 }
 
-// number reads the number that a text begins with, of that many bytes each. A text that is empty,
-// or says max, is no limit.
+// number reads the number at the beginning of a text, in units of so many bytes. An empty text, or
+// max, is no limit.
 func number(text []byte, unit int64) int64 {
 	fields := strings.Fields(string(text))
 	if len(fields) == 0 {

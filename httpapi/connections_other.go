@@ -4,5 +4,6 @@ package httpapi
 
 import "math"
 
-// mostByFiles returns for how many connections the process may open files: there is no limit here.
+// mostByFiles returns how many connections the process may open files for: on this system there is
+// no limit.
 func mostByFiles() int { return math.MaxInt }

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// conn is one that says whether it was closed.
+// conn is a connection that records whether it was closed.
 type conn struct {
 	net.Conn
 	name   string

@@ -11,8 +11,7 @@ import (
 // closed.
 const reservedFiles = 64
 
-// mostByFiles returns for how many connections the process may open files, beside those that it
-// needs itself.
+// mostByFiles returns how many connections the process may open files for, besides reservedFiles.
 func mostByFiles() int {
 	var files syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {

@@ -1,13 +1,13 @@
 // Package httpapi is Regent's REST API. It turns HTTP requests into calls of an instance.Service
 // and the results into JSON.
 //
-// It decides nothing about leadership, and lets everyone in: limits, rights and telemetry are gates
-// of the service (instance.Guard). What it decides is what a request may look like. It reads
-// strictly and within limits, answers every error with a problem document (RFC 9457) whose code is
-// stable, and hides what caused an internal error. Each request has an id, which is in the reply,
-// the problem, the log, and the events of whatever it changed.
+// It decides nothing about leadership, and admits every caller: limits, rights and telemetry are
+// gates of the service (instance.Guard). It validates the form of requests, strictly and within
+// limits, answers every error with a problem document (RFC 9457) whose code is stable, and hides
+// the cause of an internal error. Each request has an id, which is in the reply, the problem, the
+// log, and the events of the change.
 //
-// Pages of other origins that a browser shows are kept out, in origin.go. There is no CORS.
+// Requests of pages of other origins are refused, in origin.go. There is no CORS.
 //
 // Other doors may stand beside the API, in door.go: package mcp is one.
 //

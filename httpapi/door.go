@@ -8,9 +8,9 @@ import (
 	"regent/leadership/wire"
 )
 
-// Door is another interface to the same service. The API names its requests, keeps pages of other
-// origins out, answers panics and logs each request, as it does for its own. All else is left to
-// the door: who calls, bodies, and the time that a call takes.
+// Door is another interface to the same service. As for its own requests, the API gives each
+// request an id, refuses pages of other origins, answers panics and logs. The door does the rest:
+// authentication, bodies, and the time limits of calls.
 type Door struct {
 	Handler http.Handler
 	// Refuse answers with an error in the door's own form. nil answers with a problem document.
@@ -41,7 +41,7 @@ func (a *api) door(d Door) http.HandlerFunc {
 		}
 		a.logRequest(r, id, &e.exchange, err, time.Since(started))
 		if err != nil && begun {
-			panic(http.ErrAbortHandler) // the reader must not take what it has for all
+			panic(http.ErrAbortHandler) // so that the reader notices that the reply is incomplete
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"regent/leadership/wire"
 )
 
-// doors is a fixture with a door at /apis, which panics below /apis/panic and half-way through
+// doors returns a fixture with a door at /apis, which panics below /apis/panic and half-way through
 // /apis/half, and one at / alone.
 func doors(t *testing.T, refuse func(http.ResponseWriter, error)) *fixture {
 	t.Helper()
@@ -31,7 +31,7 @@ func doors(t *testing.T, refuse func(http.ResponseWriter, error)) *fixture {
 	})
 }
 
-// through sends a request to a door, which the contract of the API says nothing of.
+// through sends a request to a door, which the contract of the API does not cover.
 func (w *fixture) through(r *http.Request) answer {
 	w.t.Helper()
 	recorder := httptest.NewRecorder()

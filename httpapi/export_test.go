@@ -8,7 +8,7 @@ import (
 	"regent/leadership/wire"
 )
 
-// Route is what New does with the rows, and with the handlers but for those left out.
+// Route routes the rows as New does, with all handlers except those left out.
 func Route(rows []wire.Row, without ...wire.Verb) error {
 	a := &api{router: chi.NewRouter()}
 	all := maps.Clone(a.handlers())

@@ -45,7 +45,7 @@ func brokenFixture(t *testing.T, do func(context.Context) error) *fixture {
 	return newFixtureOn(t, httpapi.Config{Service: broken{do: do}, RequestTimeout: time.Minute})
 }
 
-// line is what the log says of the only request.
+// line returns the log line of the only request.
 func (w *fixture) line() map[string]any {
 	w.t.Helper()
 	if n := strings.Count(w.log.String(), "\n"); n != 1 {

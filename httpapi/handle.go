@@ -16,7 +16,7 @@ import (
 	"regent/leadership/wire"
 )
 
-// handler answers a request, or returns why it did not.
+// handler answers a request, or returns the error to answer it with.
 type handler func(http.ResponseWriter, *http.Request) error
 
 // offer is a kind of reply that a route has. A route has several if the caller may choose by the
@@ -29,7 +29,7 @@ type offer struct {
 	ifNew       bool          // and If-None-Match, although it is no read
 }
 
-// admitting asks whether the caller may send a body at all, before it is read.
+// admitting calls Config.Admit before the body is read.
 func (a *api) admitting(row *wire.Row, h handler) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		r, done, err := a.admit.Request(w, r, wire.Admission{Row: row, Election: election(r)}, row.MaxBody())
@@ -50,13 +50,13 @@ type dropped struct {
 	done func()
 }
 
-// patience lets a request wait for so long and then be answered. It extends the deadlines of the
-// connection too, which suit calls that are answered at once. A caller that leaves is still
-// noticed.
+// patience gives a request the time wait, and then RequestTimeout to be answered. It also extends
+// the deadlines of the connection, which are meant for calls that are answered at once. The context
+// still ends if the caller leaves.
 func (a *api) patience(w http.ResponseWriter, r *http.Request, wait time.Duration) (context.Context, context.CancelFunc) {
 	if wait > 0 {
 		connection := http.NewResponseController(w)
-		connection.SetReadDeadline(time.Time{}) // an error of these two means that there are no deadlines
+		connection.SetReadDeadline(time.Time{}) // an error of these two calls means that the connection has no deadlines
 		connection.SetWriteDeadline(time.Now().Add(wait + a.timeout + writeTimeout))
 	}
 	return context.WithTimeout(r.Context(), wait+a.timeout)
@@ -135,7 +135,7 @@ type exchange struct {
 	status int
 	code   leadership.Code
 
-	hold      func(bytes int) (done func(), err error) // of a large reply; nil: all are written
+	hold      func(bytes int) (done func(), err error) // admits a large reply; nil admits all
 	streaming bool                                     // the reply has begun: it is too late for a problem document
 	causes    []error                                  // of parts of a batch that failed through no fault of the caller
 }
@@ -176,11 +176,11 @@ func (a *api) logRequest(r *http.Request, id string, e *exchange, err error, too
 		attrs = append(attrs, slog.Any("cause", cause))
 	}
 	if e.code == wire.Draining {
-		severity = slog.LevelDebug // thousands may be waiting when an instance is told to stop
+		severity = slog.LevelDebug // thousands of callers may be waiting when an instance stops
 	}
 	var p *panicked
 	if errors.As(err, &p) {
-		severity = slog.LevelError // the status of a stream was sent before
+		severity = slog.LevelError // a stream has sent its status before
 		attrs = append(attrs, slog.String("stack", string(p.stack)))
 	}
 	a.log.LogAttrs(r.Context(), severity, "request", attrs...)

@@ -49,7 +49,7 @@ func (c *clock) Advance(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// fixture is an API on a store in memory. Every exchange with it is held to the contract.
+// fixture is an API on a store in memory. Every exchange with it is checked against the contract.
 type fixture struct {
 	t        *testing.T
 	handler  http.Handler
@@ -127,7 +127,7 @@ func (a answer) problem(t *testing.T) wire.Problem {
 // decides are the calls of operators and verifiers, which name a revision.
 var decides = regexp.MustCompile(`^(PUT|DELETE|POST) /v1/elections/([a-z0-9._-]+)(:(assign|evict|pause|resume|ban|approve|lift|halt|unhalt|judge))?([?].*)?$`)
 
-// condition is what an operator sends that has just read the election.
+// condition returns the condition of an operator that has just read the election.
 func (w *fixture) condition(method, target string) (name, value string) {
 	call := decides.FindStringSubmatch(method + " " + target)
 	if call == nil || w.service == nil || (method == http.MethodPost) != (call[3] != "") {
@@ -184,8 +184,8 @@ func (w *fixture) send(request *http.Request, body string) answer {
 	return a
 }
 
-// state is all that the store has of the elections, their histories, checkpoints and journals, so
-// that a test sees whether anything was changed.
+// state returns the whole content of the store (elections, histories, checkpoints and journals), so
+// that a test can check that nothing was changed.
 func (w *fixture) state() string {
 	w.t.Helper()
 	ctx := context.Background()

@@ -26,9 +26,9 @@ func spec() handler {
 			return err
 		}
 		w.Header().Set("Content-Type", "application/yaml")
-		w.Header().Set("Cache-Control", "no-cache") // a cache may keep it, and asks whether it is the same
+		w.Header().Set("Cache-Control", "no-cache") // a cache may keep it, and must revalidate it
 		w.Header().Set("ETag", tag)
-		r.Header.Del("Range") // all or nothing
+		r.Header.Del("Range") // always the whole document
 		http.ServeContent(w, r, "", time.Time{}, strings.NewReader(specification))
 		return nil
 	}

@@ -13,7 +13,7 @@ func (a *api) acquire(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if request.Statement && a.issuer == nil && request.Key == nil { // with its key it may be the leader
+	if request.Statement && a.issuer == nil && request.Key == nil { // a caller with a key may already be the leader
 		return wrong("/statement", "%s, and nothing was done; leave it out, or start the server with --statement-key", unsigned)
 	}
 	if request.Wait > 0 {
@@ -51,7 +51,7 @@ func (a *api) answerGrant(w http.ResponseWriter, r *http.Request, request *leade
 		a.state(w, r, grant.Lease, &answer.Lease)
 	}
 	if request.Key != nil {
-		answer.Key = "" // a key is told once, by the reply to the call that made the server choose it
+		answer.Key = "" // only the call for which the server chose the key returns it
 	}
 	body, err := wire.AppendGrant(make([]byte, 0, usualReply), &answer)
 	return send(w, body, err)
@@ -74,7 +74,7 @@ func (a *api) renew(w http.ResponseWriter, r *http.Request) error {
 	return okLease(w, &answer)
 }
 
-// release is answered as a renewal is, without an ETag.
+// release answers like a renewal, without an ETag.
 func (a *api) release(w http.ResponseWriter, r *http.Request) error {
 	var body wire.ReleaseRequest
 	if err := call(w, r, wire.MaxBody, &body); err != nil {

@@ -42,7 +42,7 @@ func (e entrances) Enter(_ context.Context, op instance.Op) (func(error), error)
 	return nil, nil
 }
 
-// newLive serves an empty store, with the API as c says.
+// newLive serves an empty store, with an API configured by c.
 func newLive(t *testing.T, c httpapi.Config) *live {
 	t.Helper()
 	clock := &clock{now: time.Date(2027, 3, 1, 12, 0, 0, 0, time.UTC)}
@@ -116,7 +116,7 @@ func (l *live) open(method, path, body string, headers ...string) *http.Response
 	return response
 }
 
-// told is one event of a stream.
+// told is an event that was read from a stream.
 type told struct {
 	name, id, data string
 }
@@ -197,8 +197,7 @@ func TestAStreamTellsOfReportsWithoutAnID(t *testing.T) {
 	s.want("", "2", `"type":"released"`)
 }
 
-// tells reads on until the stream says that this member has come or gone. It tells of the leader,
-// too.
+// tells reads until the stream reports this change of a member, who may be the leader.
 func (r reader) tells(data string) {
 	r.t.Helper()
 	for {
@@ -370,7 +369,7 @@ func TestAStreamOfAllElectionsBeginsWithSnapshotsAndContinuesWithEvents(t *testi
 	if released.name != "" || released.id == "" || !strings.Contains(released.data, `"type":"released"`) {
 		t.Errorf("then came %+v", released)
 	}
-	// A cursor promises no more than that nothing is missing: what was told already may come again.
+	// After a cursor nothing is missing, but events from before may come again.
 	again := l.stream("/v1/events?prefix=pl", "Last-Event-ID", ready.id)
 	for {
 		var e wire.Event
@@ -474,7 +473,7 @@ func TestAReaderThatStopsReadingIsDisconnected(t *testing.T) {
 	}
 }
 
-// small is a listener whose connections have little room for what was not read yet.
+// small is a listener whose connections have small buffers for unread data.
 type small struct{ net.Listener }
 
 func dialSmall(ctx context.Context, network, address string) (net.Conn, error) {

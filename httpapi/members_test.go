@@ -14,7 +14,8 @@ import (
 	"regent/leadership/wire"
 )
 
-// membered is a service that answers calls about members as it is told, and keeps the last request.
+// membered is a service that gives set answers to calls about members, and records the last
+// request.
 type membered struct {
 	instance.Service
 	last    any

@@ -16,7 +16,7 @@ import (
 // word ends the body of an order.
 const word = `"reason":"the night shift","actor":"ann@example.com"}`
 
-// asOther is agent-8, with a key of its own.
+// asOther begins a body of agent-8, with its own key.
 const asOther = `{"candidateId":"agent-8","key":"` + otherKey + `"`
 
 // order gives an order about planner; fields are the body without its reason and its actor.

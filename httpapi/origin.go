@@ -11,13 +11,13 @@ import (
 	"regent/leadership/wire"
 )
 
-// A browser sends the requests of whatever page it shows, also to this machine. The page may have
-// been sent by another site, or by a site whose name has come to mean this machine (DNS rebinding).
-// Programs are not concerned: they send neither Origin nor Sec-Fetch-Site.
+// A browser sends the requests of any page that it shows, also to this machine. The page may come
+// from another site, or from a site whose name now resolves to this machine (DNS rebinding).
+// Programs are not affected: they send neither Origin nor Sec-Fetch-Site.
 
-// keepPagesOut refuses a call that a page of another origin makes. Reads are refused, too: the page
-// could not see the answer, but a stream or a long poll would take a place. At a door a link of
-// another page may be followed: a door may be a page itself.
+// keepPagesOut refuses a call from a page of another origin. It also refuses reads: the page could
+// not see the answer, but a stream or a long poll would take a place. At a door it allows following
+// a link from another page, because a door may serve a page.
 func (a *api) keepPagesOut(r *http.Request, door bool) error {
 	if a.hosts != nil && !a.hosts(r.Host) {
 		return refuse(wire.PermissionDenied, "this server has no access control and answers under IP addresses and localhost only, not under %s; call it at http://127.0.0.1, or start it with --allow-host and that name", wire.Quote(r.Host))
@@ -29,7 +29,7 @@ func (a *api) keepPagesOut(r *http.Request, door bool) error {
 		return nil
 	}
 	changing := *r
-	changing.Method = http.MethodPost // the library lets reads through
+	changing.Method = http.MethodPost // http.CrossOriginProtection allows all reads
 	if a.origins.Check(&changing) != nil {
 		return refuse(wire.PermissionDenied, "a page of another origin makes this request in a browser, and only programs and pages of this server's own origin may call; let the page ask a service of its own, which calls Regent")
 	}
@@ -37,9 +37,9 @@ func (a *api) keepPagesOut(r *http.Request, door bool) error {
 }
 
 // LocalHosts returns a function for Config.Hosts that allows IP addresses, localhost and the names.
-// A page reaches none of them by having its own name mean this machine.
+// A page that uses DNS rebinding reaches none of them, because its requests name its own host.
 func LocalHosts(names ...string) func(host string) bool {
-	var last atomic.Pointer[string] // that was allowed: callers mostly name the same
+	var last atomic.Pointer[string] // the last allowed host: most callers name the same one
 	return func(host string) bool {
 		if known := last.Load(); known != nil && *known == host {
 			return true
@@ -58,8 +58,8 @@ func localHost(host string, names []string) bool {
 		host = name
 	}
 	if ip, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
-		return !ip.Unmap().IsUnspecified() // 0.0.0.0 means this machine as well, and browsers mark no request to it
+		return !ip.Unmap().IsUnspecified() // 0.0.0.0 is this machine too, and browsers send no marks with requests to it
 	}
 	matches := func(name string) bool { return strings.EqualFold(host, name) }
-	return host == "" || matches("localhost") || slices.ContainsFunc(names, matches) // browsers send a name
+	return host == "" || matches("localhost") || slices.ContainsFunc(names, matches) // a browser always sends a host
 }

@@ -109,7 +109,7 @@ func TestProgramsAndPagesOfTheServersOwnOriginMayCall(t *testing.T) {
 		const body = `{"candidateId":"agent-7","key":"` + otherKey + `"}`
 		w.send(request(t, "POST", "127.0.0.1:8080", "/v1/elections/planner:acquire", body, headers...), body).lease(t)
 	}
-	// A link in a page elsewhere leads to what is public.
+	// A link in a page elsewhere may lead to a public page.
 	if a := w.send(request(t, "GET", "127.0.0.1:8080", "/openapi.yaml", "", "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate"), ""); a.status != http.StatusOK {
 		t.Errorf("a link to the specification: status %d", a.status)
 	}

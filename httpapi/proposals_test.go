@@ -69,7 +69,7 @@ func TestAProposalIsMadeDecidedAndRead(t *testing.T) {
 	}
 }
 
-// patient is a service that notes how long a proposal may take.
+// patient is a service that records how long a proposal may take.
 type patient struct {
 	instance.Service
 	left time.Duration

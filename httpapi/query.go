@@ -12,8 +12,8 @@ import (
 	"regent/leadership/wire"
 )
 
-// query reads the named parameters of a request's query. It refuses an unknown parameter and a
-// duplicate one: the caller expects something of it.
+// query reads the named parameters of a request's query. It refuses unknown and duplicate
+// parameters, because ignoring one would surprise the caller.
 func query(r *http.Request, names ...string) (url.Values, error) {
 	if r.URL.RawQuery == "" {
 		return nil, nil

@@ -15,7 +15,8 @@ import (
 	"regent/leadership/wire"
 )
 
-// get reads one election or, with wait, blocks until it differs from what the reader knows.
+// get reads one election or, with wait, blocks until it differs from the revision that the reader
+// knows.
 //
 // The answer is not 304 while a lease has run out and its end is not yet recorded: the state has
 // changed, although there is no event and so no new revision yet.

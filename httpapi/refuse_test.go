@@ -14,7 +14,7 @@ import (
 	"regent/leadership/wire"
 )
 
-// bad is a request that is wrong, and how it is answered.
+// bad is an invalid request, and the expected answer.
 type bad struct {
 	name    string
 	request string // method and target
@@ -26,8 +26,8 @@ type bad struct {
 	where   string // the pointer or the parameter, if there is one
 }
 
-// refuse sends each request to a fixture in which agent-7 leads planner, and sees to it that
-// nothing is changed.
+// refuse sends each request to a fixture in which agent-7 leads planner, and requires that nothing
+// is changed.
 func refuse(t *testing.T, requests []bad) {
 	t.Helper()
 	for _, b := range requests {
@@ -171,7 +171,7 @@ func TestInvalidBodiesAreRefused(t *testing.T) {
 	})
 }
 
-// What a field may be is said by the packages leadership and wire, and held by their tests. Here is
+// The packages leadership and wire define the valid values of fields, and test them. This test has
 // one field of each kind of call.
 func TestWrongFieldsAreRefused(t *testing.T) {
 	t.Parallel()

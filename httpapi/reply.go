@@ -18,19 +18,19 @@ func ok(w http.ResponseWriter, v any, err error) error {
 	return send(w, body, err)
 }
 
-// okLease is ok for a lease, which it keeps off the heap.
+// okLease is ok for a lease, without an allocation.
 func okLease(w http.ResponseWriter, l *wire.Lease) error {
 	body, err := wire.AppendLease(make([]byte, 0, usualReply), l)
 	return send(w, body, err)
 }
 
 const (
-	// usualReply is how many bytes the reply with a lease has, or a few more.
+	// usualReply is a little more than the size of most replies with a lease, in bytes.
 	usualReply = 640
-	// shortReply is the most that net/http counts by itself: a longer reply is sent in chunks
-	// unless it says how long it is.
+	// shortReply is the longest reply whose length net/http sets by itself: a longer one is sent in
+	// chunks unless it has a Content-Length.
 	shortReply = 2048
-	// largeReply is what a connection may take anyway.
+	// largeReply is the memory that a connection may take anyway.
 	largeReply = connectionMemory
 )
 
@@ -56,8 +56,8 @@ func send(w http.ResponseWriter, body []byte, err error) error {
 	return nil
 }
 
-// hold asks for room for a large reply. Without it a call that has changed something is not
-// refused: it was done, and is repeated as after any reply that was lost.
+// hold asks for room for a large reply. If there is none, a change is answered with OutcomeUnknown:
+// it was done, and its caller repeats it as after a lost reply.
 func (a *api) hold(r *http.Request, bytes int) (done func(), err error) {
 	done, err = a.reply(r.Context(), int64(bytes))
 	if err != nil && r.Method != http.MethodGet && r.Method != http.MethodHead {

@@ -48,8 +48,8 @@ func checkURI(r *http.Request) error {
 	return nil
 }
 
-// checkCondition refuses a condition that the call does not take: it would be surprising to ignore
-// it.
+// checkCondition refuses a condition that the call does not take, because ignoring it would
+// surprise the caller.
 func (o offer) checkCondition(r *http.Request) error {
 	reads := r.Method == http.MethodGet || r.Method == http.MethodHead
 	switch {
@@ -61,8 +61,8 @@ func (o offer) checkCondition(r *http.Request) error {
 	return nil
 }
 
-// choose returns the offer that the header Accept likes best. The quick way suits almost all
-// callers: they send no header, or the type itself.
+// choose returns the offer that the header Accept prefers. The fast path covers almost all callers:
+// they send no header, or the type itself.
 func choose(accept []string, offers []offer) (offer, error) {
 	first := offers[0]
 	if first.contentType == "" || len(accept) == 0 || len(accept) == 1 && (accept[0] == first.contentType || accept[0] == "*/*") {
@@ -83,8 +83,8 @@ func choose(accept []string, offers []offer) (offer, error) {
 	return chosen, nil
 }
 
-// quality returns how much the header Accept likes a type, from 0 (refused) to 1: the most specific
-// range decides (RFC 9110 section 12.5.1).
+// quality returns the weight that the header Accept gives a type, from 0 (refused) to 1: the most
+// specific range decides (RFC 9110 section 12.5.1).
 func quality(accept []string, contentType string) float64 {
 	if strings.TrimSpace(strings.Join(accept, "")) == "" {
 		return 1
@@ -98,7 +98,7 @@ func quality(accept []string, contentType string) float64 {
 		}
 		if i := slices.Index(ranges, mediaRange); i > specificity {
 			specificity, q = i, 1
-			if given, err := strconv.ParseFloat(params["q"], 64); err == nil && given >= 0 { // NaN is not
+			if given, err := strconv.ParseFloat(params["q"], 64); err == nil && given >= 0 { // false for NaN
 				q = given
 			}
 		}
@@ -112,7 +112,7 @@ func decode(w http.ResponseWriter, r *http.Request, limit int64, into any) error
 		return err
 	}
 	if r.ContentLength > limit {
-		w.Header().Set("Connection", "close") // else net/http reads the body before it sends the answer
+		w.Header().Set("Connection", "close") // otherwise net/http reads the whole body before it sends the answer
 		return tooLarge(limit)
 	}
 	if body, ok := r.Body.(dropped); ok {
@@ -136,13 +136,13 @@ func tooLarge(limit int64) error {
 
 // readAll reads the body, of at most limit bytes.
 func readAll(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
-	if n := r.ContentLength; n > 0 && n <= wire.MaxBody { // net/http gives no more than that
+	if n := r.ContentLength; n > 0 && n <= wire.MaxBody { // net/http reads no more than the Content-Length
 		body := make([]byte, n)
 		_, err := io.ReadFull(r.Body, body)
 		return body, err
 	}
 	var b bytes.Buffer
-	b.Grow(int(min(max(r.ContentLength, 0), wire.MaxBody)) + bytes.MinRead) // more only as it arrives: the length may be a lie
+	b.Grow(int(min(max(r.ContentLength, 0), wire.MaxBody)) + bytes.MinRead) // grows further only as data arrives: the length may be false
 	_, err := b.ReadFrom(http.MaxBytesReader(w, r.Body, limit))
 	return b.Bytes(), err
 }
@@ -166,7 +166,7 @@ func isJSON(h http.Header) error {
 	return nil
 }
 
-// notAForm refuses what a form in a page can send to a call without a body.
+// notAForm refuses the content types that a form in a page can send, for a call without a body.
 func notAForm(h http.Header) error {
 	mediaType, _, _ := mime.ParseMediaType(h.Get("Content-Type"))
 	switch mediaType {

@@ -21,14 +21,14 @@ func Server(h http.Handler, displaced func()) *http.Server {
 		ReadTimeout: 10 * time.Second,
 		// From the end of the headers: the body, 10 s of the service, and a slow reader.
 		WriteTimeout: writeTimeout,
-		// A load balancer of Google Cloud keeps an idle connection for 600 s, and answers 502 if
-		// it is closed under a request (its documentation, "Timeouts and retries", asks for 620 s).
-		// An idle one is closed sooner where it stands in the way of a new one.
+		// A load balancer of Google Cloud keeps an idle connection for 600 s, and answers 502 if it
+		// is closed under a request (its documentation, "Timeouts and retries", asks for 620 s). An
+		// idle connection is closed sooner to make room for a new one.
 		IdleTimeout: 620 * time.Second,
 		// 8 KiB for path and query, and as much for credentials; the default is 1 MiB. Over
 		// HTTP/1.1 net/http allows 4 KiB more.
 		MaxHeaderBytes: 16 << 10,
-		// A connection of many calls must not stay open for a peer that is gone.
+		// An HTTP/2 connection must not stay open for a peer that is gone.
 		HTTP2: &http.HTTP2Config{SendPingTimeout: pingTimeout, PingTimeout: pingTimeout, WriteByteTimeout: writeTimeout},
 	}
 	LimitConnections(server, MostConnections(), displaced)
@@ -38,5 +38,6 @@ func Server(h http.Handler, displaced func()) *http.Server {
 // writeTimeout bounds a reply, from the end of the request's headers.
 const writeTimeout = 30 * time.Second
 
-// pingTimeout is after which silence an HTTP/2 connection is pinged, and how long it has to answer.
+// pingTimeout is how long an HTTP/2 connection may be silent before it is pinged, and how long it
+// then has to answer.
 const pingTimeout = 15 * time.Second

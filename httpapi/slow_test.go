@@ -15,7 +15,7 @@ import (
 	"regent/leadership/wire"
 )
 
-// upload sends the beginning of an acquire to a server that reads for so long, and returns the
+// upload sends the beginning of an acquire to a server with that read timeout, and returns the
 // answer.
 func upload(t *testing.T, readTimeout time.Duration, length int, begin string) (*http.Response, wire.Problem) {
 	t.Helper()

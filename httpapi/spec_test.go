@@ -40,8 +40,8 @@ func TestTheCodesAreThoseOfTheSpecification(t *testing.T) {
 	}
 }
 
-// Each response of the specification names the codes that it may have; they must be those whose
-// status it is.
+// Each response of the specification names the codes that it may have; they must have the
+// response's status.
 func TestEachResponseOfTheSpecificationHasCodesOfItsStatus(t *testing.T) {
 	t.Parallel()
 	doc := apitest.Load(t)

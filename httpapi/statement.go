@@ -9,12 +9,12 @@ import (
 	"regent/leadership/wire"
 )
 
-// longestSigning bounds how long a signature may take. It comes after the commit, and a leader
-// whose answer is late may not know that its renewal counts; so it takes no more than a tenth of
-// what is left of the lease, either.
+// longestSigning limits how long a signature may take. The server signs after the commit, and a
+// late answer costs the leader time, so a signature also takes at most a tenth of the time left of
+// the lease.
 const longestSigning = 2 * time.Second
 
-// keySet answers with the public keys. A cache may keep them for as long as verifiers do.
+// keySet answers with the public keys. A cache may keep them as long as verifiers do.
 func (a *api) keySet(w http.ResponseWriter, r *http.Request) error {
 	if err := noQuery(r); err != nil {
 		return err
@@ -26,11 +26,11 @@ func (a *api) keySet(w http.ResponseWriter, r *http.Request) error {
 	return send(w, a.issuer.KeySet(), nil)
 }
 
-// unsigned is why there is no statement, if the server has no key.
+// unsigned is the statementError of a server without a key.
 const unsigned = "this server signs no statements"
 
-// state adds a statement to the answer, or why there is none: the lease is granted or renewed all
-// the same. A leader must not lose its lease to a server that has lost its key.
+// state adds a statement to the answer, or the reason why there is none. It never fails the call: a
+// leader must not lose its lease because the server cannot sign.
 func (a *api) state(w http.ResponseWriter, r *http.Request, l leadership.Lease, answer *wire.Lease) {
 	if a.issuer == nil {
 		answer.StatementError = unsigned

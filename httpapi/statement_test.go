@@ -27,11 +27,11 @@ const (
 	renewsForStatement = `{"candidateId":"agent-7","key":"` + key + `","fencingToken":1,"statement":true}`
 )
 
-// signing is an API that signs with keys of both kinds, the ECDSA key first.
+// signing is an API with keys of both kinds, the ECDSA key first.
 type signing struct {
 	*fixture
 	asked int   // signatures
-	fails error // of the key, which is away
+	fails error // the error of a key that is unavailable
 }
 
 func newSigning(t *testing.T) *signing {
@@ -152,7 +152,7 @@ func TestALeaseStandsWhenTheKeyIsAway(t *testing.T) {
 	}
 }
 
-// A leader must not lose its lease to a server that has lost its key.
+// A leader must not lose its lease because a server cannot sign.
 func TestAServerWithoutAKeyRefusesOnlyNewCandidates(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)

@@ -18,7 +18,7 @@ type message struct {
 	id   string // where to resume once this was read; "" leaves that as it was
 	name string // "" for an event of an election
 	data any
-	text []byte // the message as it is sent; nil: encode makes it
+	text []byte // the encoded message; nil: encode makes it
 }
 
 func (m message) encode() ([]byte, error) {
@@ -39,7 +39,7 @@ func (m message) encode() ([]byte, error) {
 	return append(append(append(text, "data: "...), data...), "\n\n"...), nil
 }
 
-// source is where the messages of a stream come from.
+// source produces the messages of a stream.
 type source interface {
 	// next blocks until there are messages.
 	next(context.Context) ([]message, error)
@@ -53,8 +53,8 @@ type encodedReport struct {
 	message message
 }
 
-// report returns the message about a report. It has no id: a stream that resumes does not go back
-// for it.
+// report returns the message about a report. It has no id, because a resumed stream does not repeat
+// it.
 func (m *encoded) report(r *instance.Report) message {
 	at := &m.reports[uint64(r.At.UnixMicro())%uint64(len(m.reports))]
 	if known := at.Load(); known != nil && known.report == r {
@@ -63,7 +63,7 @@ func (m *encoded) report(r *instance.Report) message {
 	made := message{name: wire.StreamReport, data: wire.NewStreamReported(r.Text, r.At, r.Token)}
 	text, err := made.encode()
 	if err != nil {
-		return made // for the stream to fail
+		return made // the stream fails with it
 	}
 	made = message{text: text}
 	at.Store(&encodedReport{r, made})
@@ -103,7 +103,7 @@ func (a *api) stream(w http.ResponseWriter, r *http.Request, from source, first 
 			return ctx.Err()
 		case err == nil:
 			err = t.write(messages)
-		default: // nothing new, or the store is out of reach: both pass
+		default: // nothing new, or a transient error of the store
 			err = t.write(ping)
 		}
 		if err != nil {
@@ -114,7 +114,7 @@ func (a *api) stream(w http.ResponseWriter, r *http.Request, from source, first 
 
 type streamWriter struct {
 	ctx        context.Context // of the request
-	shared     bool            // HTTP/2: the stream is one of several on its connection
+	shared     bool            // HTTP/2: the connection carries several streams
 	w          http.ResponseWriter
 	connection *http.ResponseController
 	stall      time.Duration
@@ -134,7 +134,7 @@ func newStreamWriter(w http.ResponseWriter, r *http.Request, stall time.Duration
 	return t
 }
 
-// portion is the number of bytes after which those that were written are sent.
+// portion is the number of bytes after which written data is flushed.
 const portion = 64 << 10
 
 // write sends messages. An error means that the reader has left, or did not read in time.
@@ -171,22 +171,22 @@ func (t *streamWriter) extend() {
 	}
 }
 
-// rest lifts the deadline until there is something to send: HTTP/2 ends a stream at its deadline,
-// and not only when it is written to.
+// rest removes the deadline until there is something to send, because HTTP/2 ends an idle stream at
+// its deadline.
 func (t *streamWriter) rest() {
 	if t.ctx.Err() != nil {
 		return
 	}
 	if t.connection.SetWriteDeadline(time.Time{}); t.ctx.Err() != nil {
-		t.hurry() // which may have come before
+		t.hurry() // the context may have ended already
 	}
 }
 
-// lastWords is how long a reader may take once the stream must end.
+// lastWords is how long a reader may take to read the last message.
 const lastWords = 500 * time.Millisecond
 
 // hurryAtTheEnd calls hurry when the request's context ends. done must be called before the handler
-// returns, and waits for it: a reply of HTTP/2 panics if it is touched afterwards.
+// returns; it waits for hurry, because an HTTP/2 reply panics if it is used after the handler.
 func (t *streamWriter) hurryAtTheEnd() (done func()) {
 	hurried := make(chan struct{})
 	stop := context.AfterFunc(t.ctx, func() {
@@ -200,10 +200,10 @@ func (t *streamWriter) hurryAtTheEnd() (done func()) {
 	}
 }
 
-// hurry limits the time for the last message, for a reader that does not read.
+// hurry limits the time for the last message, in case the reader does not read.
 func (t *streamWriter) hurry() { t.connection.SetWriteDeadline(time.Now().Add(lastWords)) }
 
-// ping is a comment, a sign of life.
+// ping is a comment, which shows that the stream is alive.
 var ping = []message{{text: []byte(": ping\n\n")}}
 
 var errLimit = errors.New("the stream has reached its time limit")
@@ -212,12 +212,12 @@ var errLimit = errors.New("the stream has reached its time limit")
 type pinging struct {
 	ctx    context.Context // of the stream
 	every  time.Duration
-	next   context.Context // ends when a ping is due; nil: begin anew
+	next   context.Context // ends when a ping is due; nil: due makes a new one
 	cancel context.CancelFunc
 }
 
-// due returns a context that ends when a ping is due. It is used until then, whatever is sent: a
-// new one for each event would cost more than the event.
+// due returns a context that ends when a ping is due. It is the same until then, whatever is sent:
+// a new one for each event would cost more than the event.
 func (p *pinging) due() context.Context {
 	if p.next == nil || p.next.Err() != nil {
 		p.stop()

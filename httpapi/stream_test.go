@@ -67,7 +67,8 @@ func TestAStreamOverHTTP2HasADeadlineOnlyWhileItSends(t *testing.T) {
 	<-ended
 }
 
-// late is a ResponseWriter of HTTP/2: it panics if it is touched after its handler has returned.
+// late records whether it is used after its handler has returned, at which a ResponseWriter of
+// HTTP/2 panics.
 type late struct {
 	*httptest.ResponseRecorder
 	ctx      context.Context

@@ -12,8 +12,8 @@ import (
 	"regent/leadership/wire"
 )
 
-// delegate makes an election below that in the path. A leader of "regent" may not make the
-// elections of Regent itself.
+// delegate creates an election below the one in the path. A leader of "regent" may not create the
+// elections that are reserved for Regent.
 func (a *api) delegate(w http.ResponseWriter, r *http.Request) error {
 	var body wire.DelegateRequest
 	if err := call(w, r, wire.MaxBody, &body); err != nil {
@@ -34,10 +34,10 @@ func (a *api) delegate(w http.ResponseWriter, r *http.Request) error {
 	return shown(w, lease, err)
 }
 
-// same is a reply that is shown as it is.
+// same returns v: the reply is shown as it is.
 func same[T any](v T) T { return v }
 
-// look answers a read of what belongs to the election in the path.
+// look answers a read that takes only the election in the path.
 func look[R, W any](a *api, read func(instance.Service, context.Context, leadership.Election) (R, error), show func(R) W) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if err := noQuery(r); err != nil {
@@ -51,13 +51,13 @@ func look[R, W any](a *api, read func(instance.Service, context.Context, leaders
 	}
 }
 
-// largest is how many bytes a body may have, and what to do if there are more.
+// largest limits the size of a body, in bytes, and has the advice for a larger one.
 type largest struct {
 	bytes  int64
 	advice string
 }
 
-// write answers a call that leaves something behind. A request with Patience may wait for so long.
+// write answers a call that writes to a log. A request with Patience may wait that long.
 func write[B, Q, R any](a *api, most largest, read func(B, leadership.Election) (Q, error), do func(instance.Service, context.Context, Q) (R, error)) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if err := noQuery(r); err != nil {
@@ -104,7 +104,7 @@ func (a *api) journal(w http.ResponseWriter, r *http.Request) error {
 	return ok(w, page, err)
 }
 
-// journalRequest reads what a page and a stream of a journal have in common.
+// journalRequest reads the parameters that a page and a stream of a journal share.
 func journalRequest(r *http.Request, values url.Values) (leadership.JournalRequest, error) {
 	request := leadership.JournalRequest{Election: election(r)}
 	var err error
@@ -138,8 +138,8 @@ func index(values url.Values, name string) (leadership.Index, error) {
 	return leadership.Index(n), err
 }
 
-// followJournal streams the entries of a journal after an index. The header of a reader that
-// resumes overrides the parameter with which it began.
+// followJournal streams the entries of a journal after an index. When a reader resumes, its header
+// overrides the parameter with which it began.
 func (a *api) followJournal(w http.ResponseWriter, r *http.Request) error {
 	values, err := query(r, "after", "generation", "member", "applied")
 	if err != nil {
@@ -164,8 +164,8 @@ func (a *api) followJournal(w http.ResponseWriter, r *http.Request) error {
 	return a.stream(w, r, &following{feed, request.Generation, request.After}, nil)
 }
 
-// beginFollow opens the source of a stream. The history may not be kept: that is an error, and no
-// stream.
+// beginFollow opens the source of a stream. If the entries are no longer kept, it returns an error
+// before the stream begins.
 func (a *api) beginFollow(w http.ResponseWriter, r *http.Request, request leadership.JournalRequest) (*instance.JournalFeed, error) {
 	ctx, cancel := a.patience(w, r, 0)
 	defer cancel()

@@ -25,7 +25,7 @@ import (
 	"regent/store/memory"
 )
 
-// leads is the body of a call of agent-7, which leads planner, with more fields.
+// leads returns the body of a call of agent-7, which leads planner, with more fields.
 func leads(more string) string {
 	if more != "" {
 		more = "," + more
@@ -209,8 +209,8 @@ func TestLargeDataIsRefusedWithWhatToDo(t *testing.T) {
 	}
 }
 
-// newJournal is a fixture in which agent-7 leads. Its streams last as long as limit says, and read
-// the journal that over returns.
+// newJournal returns a fixture in which agent-7 leads. Its streams last for limit, and read the
+// journal that over returns.
 func newJournal(t *testing.T, limit time.Duration, over func(*memory.Store) service.Journal) *fixture {
 	t.Helper()
 	c := &clock{now: time.Date(2027, 3, 1, 12, 0, 0, 0, time.UTC)}
@@ -371,7 +371,8 @@ func (m *membered) PutCheckpoint(ctx context.Context, r leadership.CheckpointReq
 	return leadership.Checkpoint{Election: r.Election, Token: r.Token, LeaderID: r.CandidateID, Data: r.Data, At: time.Unix(1, 0)}, m.err
 }
 
-// A large body may take as long as the service: that has all of its time when the body has arrived.
+// A large body may take as long as a call of the service, whose own time begins when the body has
+// arrived.
 func TestTimeForACallWithALargeBodyBeginsWhenItHasArrived(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

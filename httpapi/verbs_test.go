@@ -24,7 +24,7 @@ import (
 
 var update = flag.Bool("update", false, "write the tables of README.md")
 
-// calls are the routes of all rows. Two rows may share one.
+// calls returns the routes of all rows. Two rows may share one.
 func calls() (all []string) {
 	for _, row := range wire.Verbs() {
 		all = append(all, row.Method+" "+row.Path)
@@ -59,7 +59,7 @@ func TestTheSpecificationHasTheCallsOfTheRows(t *testing.T) {
 	}
 }
 
-// operationOf returns what the specification says of a row's call.
+// operationOf returns the operation of a row in the specification.
 func operationOf(doc apitest.Node, row wire.Row) apitest.Node {
 	return doc.At("paths", row.Path, strings.ToLower(row.Method))
 }
@@ -85,7 +85,7 @@ func TestTheSpecificationNamesEveryRefusalThatACallCanGet(t *testing.T) {
 				t.Errorf("verb %s: the specification does not name status %d", row.Verb, status)
 			}
 		}
-		if asks := operation.At("security").Value() == nil; asks != guarded { // else that of the whole document applies
+		if asks := operation.At("security").Value() == nil; asks != guarded { // without it, the security of the whole document applies
 			t.Errorf("verb %s: the specification asks for a token: %t, want %t", row.Verb, asks, guarded)
 		}
 	}

@@ -23,7 +23,7 @@ func (a *api) watch(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer from.Close()
-	if request.Resume { // the history may not be kept: that is an error, and no stream
+	if request.Resume { // if the history is no longer kept: an error before the stream begins
 		if first, err = a.missed(w, r, from); err != nil {
 			return err
 		}
@@ -50,7 +50,7 @@ func (a *api) missed(w http.ResponseWriter, r *http.Request, from watching) ([]m
 	return from.messages(events), err
 }
 
-// watchRequest reads the cursor. The header of a reader that resumes overrides the parameter with
+// watchRequest reads the cursor. When a reader resumes, its header overrides the parameter with
 // which it began.
 func watchRequest(r *http.Request) (leadership.WatchRequest, error) {
 	request := leadership.WatchRequest{Election: election(r)}
@@ -116,8 +116,8 @@ func (w watching) messages(events []leadership.Event) []message {
 	return messages
 }
 
-// encoded has messages about the events that were passed on last. Thousands of streams are told of
-// one event, which is encoded once.
+// encoded caches the messages of the last events, so that an event that goes to thousands of
+// streams is encoded once.
 type encoded struct {
 	last    [64]atomic.Pointer[encodedEvent]
 	reports [64]atomic.Pointer[encodedReport]
@@ -140,7 +140,7 @@ func (m *encoded) message(e *leadership.Event) message {
 	made := message{id: streamID(e.Revision), data: wire.NewEvent(*e)}
 	text, err := made.encode()
 	if err != nil {
-		return made // for the stream to fail
+		return made // the stream fails with it
 	}
 	made = message{text: text}
 	at.Store(&encodedEvent{e, e.Election, e.Revision, made})
@@ -170,14 +170,14 @@ func (a *api) allEvents(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 		defer from.census.Close()
-		if first, err = from.next(ctx); err != nil { // an error, and no stream
+		if first, err = from.next(ctx); err != nil { // an error before the stream begins
 			return err
 		}
 	}
 	return a.stream(w, r, from, first)
 }
 
-// feedCursor reads which elections a stream of many is about, and its cursor.
+// feedCursor reads the selection of elections of a stream, and its cursor.
 func feedCursor(r *http.Request) (which leadership.Selection, after instance.Cursor, err error) {
 	values, err := query(r, "prefix", "of", "after")
 	if err != nil {
@@ -202,8 +202,8 @@ func feedCursor(r *http.Request) (which leadership.Selection, after instance.Cur
 // events.
 type feeding struct {
 	*instance.Feed
-	census *instance.Census // nil if there is none, or no more
-	told   int              // elections of the census
+	census *instance.Census // nil if there is none, or all was sent
+	told   int              // number of elections of the census that were sent
 }
 
 func (f *feeding) next(ctx context.Context) (messages []message, err error) {

@@ -30,6 +30,6 @@ resource "google_secret_manager_secret_version" "access" {
   secret_data = local.access
 
   lifecycle {
-    create_before_destroy = true # at no moment is there none
+    create_before_destroy = true # so that a version always exists
   }
 }

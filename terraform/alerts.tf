@@ -84,7 +84,7 @@ locals {
     }
     errors = {
       title = "Requests fail", severity = "ERROR", metric = "operations", threshold = local.limits.error_ratio
-      query = join(" ", [ # not by HTTP status: an instance that stops answers all who wait with 503, and that is no fault
+      query = join(" ", [ # not by HTTP status: an instance that stops answers all waiting calls with 503, which is no failure
         "sum(rate(${local.series.operations_failed}[5m])) / sum(rate(${local.series.operations}[5m])) > ${local.limits.error_ratio}",
         "and sum(increase(${local.series.operations_failed}[5m])) >= 5", # few operations make no ratio
       ])

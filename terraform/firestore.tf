@@ -65,7 +65,7 @@ resource "google_firestore_field" "event" {
   }
 }
 
-# What is left of trimmed entries of journals ends as events do, since the service has no right to delete documents.
+# The remains of trimmed journal entries expire as events do, because the service has no right to delete documents.
 resource "google_firestore_field" "segment" {
   count = local.on_firestore ? 1 : 0
 
@@ -96,7 +96,8 @@ resource "google_firestore_field" "lease" {
   }
 }
 
-# A look into the outbox passes over the events that were announced long ago, whose index entries Firestore keeps for a while.
+# A query of the outbox scans past the events that were announced before, whose index entries Firestore keeps for a
+# while.
 resource "google_firestore_index" "outbox" {
   count = local.on_firestore ? 1 : 0
 

@@ -39,7 +39,8 @@ resource "google_compute_backend_service" "main" {
   }
 
   # Backends of this kind have no health checks; outlier detection watches their answers. An instance that stops answers
-  # all who wait with 503, which may eject its region for 30 s; the others serve meanwhile, for at most half are ejected.
+  # all waiting calls with 503, which may eject its region for 30 s; the others serve meanwhile, because at most half
+  # are ejected.
   outlier_detection {
     consecutive_errors           = 5
     enforcing_consecutive_errors = 100
@@ -59,7 +60,7 @@ resource "google_compute_backend_service" "main" {
   }
 }
 
-# The same instances for people, who come with a browser. Identity-Aware Proxy signs them in.
+# The same instances, for people with a browser, whom Identity-Aware Proxy signs in.
 resource "google_compute_backend_service" "people" {
   count = local.proxied ? 1 : 0
 
@@ -82,7 +83,8 @@ resource "google_compute_backend_service" "people" {
   depends_on = [google_project_service.main]
 }
 
-# With auth = "platform", Cloud Run's IAM has to let the proxy pass. What counts to Regent is the person whom it names.
+# With auth = "platform", Cloud Run's IAM must let the proxy pass. Regent uses the identity of the person that the proxy
+# names.
 resource "google_cloud_run_v2_service_iam_member" "proxy" {
   for_each = local.proxied && var.auth == "platform" ? toset(var.regions) : []
 
@@ -151,7 +153,7 @@ resource "google_compute_managed_ssl_certificate" "main" {
   depends_on = [google_project_service.main]
 }
 
-# Without one, TLS 1.0 would do.
+# Without a policy, TLS 1.0 would be accepted.
 resource "google_compute_ssl_policy" "main" {
   count = local.balanced ? 1 : 0
 

@@ -12,7 +12,7 @@ resource "google_artifact_registry_repository" "main" {
   }
 
   lifecycle {
-    ignore_changes = [location] # of the first region: elsewhere it would be empty
+    ignore_changes = [location] # that of the first region: a repository elsewhere would be empty
   }
 
   depends_on = [google_project_service.main]

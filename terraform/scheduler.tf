@@ -1,4 +1,5 @@
-# In case all instances slept: the tick records which leases ended, and announces what was left behind. Concurrent ticks are harmless.
+# For times without a running instance: the tick records leases that have ended, and announces events that were left
+# behind. Concurrent ticks are harmless.
 
 resource "google_cloud_scheduler_job" "tick" {
   project          = var.project_id

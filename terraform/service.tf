@@ -84,7 +84,7 @@ resource "google_cloud_run_v2_service" "main" {
     timeout                          = "${var.request_timeout_seconds}s"
     max_instance_request_concurrency = var.concurrency
     execution_environment            = "EXECUTION_ENVIRONMENT_GEN2"
-    session_affinity                 = false # with its ticket an agent renews anywhere without a read
+    session_affinity                 = false # with its ticket an agent renews at any instance without a read
     labels                           = var.labels
 
     scaling {
@@ -102,7 +102,7 @@ resource "google_cloud_run_v2_service" "main" {
       }
 
       resources {
-        cpu_idle          = false # it announces, hears and looks for leases that end between requests too
+        cpu_idle          = false # an instance also works between requests: it announces, receives events, and looks for leases that end
         startup_cpu_boost = true
         limits = {
           cpu    = tostring(var.cpu)
@@ -184,8 +184,9 @@ resource "google_cloud_run_v2_service" "main" {
   ]
 }
 
-# One member each, and not an authoritative binding: to replace the ones by the other on a running service could lock all
-# agents out in between. Regent itself watches for members such as allUsers: see unverified-callers in alerts.tf.
+# One resource for each member, and not an authoritative binding: replacing one form by the other on a running service
+# could lock out all agents in between. Regent itself watches for members such as allUsers: see unverified-callers in
+# alerts.tf.
 resource "google_cloud_run_v2_service_iam_member" "invoker" {
   for_each = {
     for pair in setproduct(var.regions, var.invokers) : "${pair[0]} ${pair[1]}" => { region = pair[0], member = pair[1] }

@@ -424,7 +424,7 @@ variable "iap_domain" {
 }
 
 variable "iap_audiences" {
-  description = "The audiences of Identity-Aware Proxy whose assertions the service believes: the output iap_audience, once it is known. Until then people who have passed the proxy are refused."
+  description = "The audiences of Identity-Aware Proxy whose assertions the service accepts: the output iap_audience, once it is known. Until then people who have passed the proxy are refused."
   type        = list(string)
   default     = []
   nullable    = false

@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// composeFile is what emulators/compose.yaml may have. Another member is an error.
+// composeFile has the members that emulators/compose.yaml may have. Others are an error.
 type composeFile struct {
 	Services map[string]struct {
 		Image       string

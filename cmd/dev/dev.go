@@ -25,7 +25,7 @@ type dev struct {
 	began     time.Time
 	emulators *emulators.Set
 	instances []*instance
-	away      atomic.Int32 // instances that have ended, and are not back
+	away      atomic.Int32 // instances that have ended, and were not started again yet
 
 	mu  sync.Mutex // guards out
 	out io.Writer
@@ -76,7 +76,7 @@ func unlessDone(ctx context.Context, err error) error {
 	return err
 }
 
-// startEmulators starts them, and sets their variables for this process and its children.
+// startEmulators starts the emulators, and sets their variables for this process and its children.
 func (d *dev) startEmulators(ctx context.Context) error {
 	log, err := os.Create(d.file("emulators.log"))
 	if err != nil {
@@ -105,7 +105,7 @@ var origin = map[emulators.Source]string{
 	emulators.SourceDocker: "a container",
 }
 
-// prepare makes what instances need.
+// prepare creates the topics and tables that instances need.
 func (d *dev) prepare(ctx context.Context) error {
 	done, err := store.Migrate(ctx, d.spec())
 	if err != nil {

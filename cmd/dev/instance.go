@@ -31,13 +31,13 @@ func (in *instance) start() error {
 		return err
 	}
 	in.log = &serveLog{file: file, serving: make(chan string, 1)}
-	// The shell becomes regent, and so has its process id.
+	// The shell writes its process id, and then becomes regent, which keeps the id.
 	command := append([]string{"/bin/sh", "-c", `echo $$ >"$0" && exec "$@"`, in.file + ".pid"}, in.command(in.listen)...)
 	in.guard, err = emulators.StartGuard(command, nil, in.log)
 	return err
 }
 
-// awaitReady blocks until the instance would be sent calls.
+// awaitReady blocks until the instance is ready.
 func (in *instance) awaitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
@@ -64,7 +64,7 @@ func (in *instance) awaitReady(ctx context.Context) error {
 	}
 }
 
-// ask returns the text that a URL answers, and an error unless the status is 200.
+// ask returns the body of a GET of url, and an error unless the status is 200.
 func ask(ctx context.Context, url string) (text string, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -108,7 +108,8 @@ func (in *instance) stop(ctx context.Context) error {
 	return nil
 }
 
-// serveLog writes the log of an instance to a file, and finds in it where the instance serves.
+// serveLog writes the log of an instance to a file, and finds in it the address at which the
+// instance serves.
 type serveLog struct {
 	file    *os.File
 	serving chan string // gets the address once

@@ -6,8 +6,8 @@
 //
 // It prints the addresses, the variables for other programs, and what to try, and runs until
 // SIGINT, SIGTERM or SIGHUP, or until make or the terminal is gone. An instance that ends in
-// between is started again after a while, as Cloud Run does. Each child hangs on a guard (see
-// package emulators), so that nothing keeps running however this process ends.
+// between is started again after a while, as Cloud Run does. Each child has a guard (see package
+// emulators), so that none keeps running however this process ends.
 //
 // Package emulators describes where the emulators come from.
 package main
@@ -49,7 +49,8 @@ func run(ctx context.Context, args []string) error {
 }
 
 // untilAbandoned returns when the process that started this one is gone, or the terminal is closed.
-// A make that leads the session of that terminal gets its SIGHUP alone, and then waits for us.
+// If make leads the session of that terminal, only make gets the SIGHUP, and then waits for this
+// process.
 func untilAbandoned(ctx context.Context, parent int) {
 	for tick := time.NewTicker(time.Second); !abandoned(parent, os.Stdin); {
 		select {
@@ -60,8 +61,8 @@ func untilAbandoned(ctx context.Context, parent int) {
 	}
 }
 
-// abandoned reports whether this process has another parent now, or the input is a terminal that is
-// closed.
+// abandoned reports whether the parent of this process has changed, or the input is a terminal that
+// was closed.
 func abandoned(parent int, input *os.File) bool {
 	if os.Getppid() != parent {
 		return true

@@ -46,7 +46,7 @@ func start(t *testing.T, args ...string) *running {
 	return startWith(t, env, append([]string{"-project", emulators.Name(t)}, args...)...)
 }
 
-// startAlone starts the command with emulators of its own.
+// startAlone starts the command with its own emulators.
 func startAlone(t *testing.T, args ...string) *running {
 	t.Helper()
 	emulators.Firestore(t) // or skip
@@ -61,7 +61,7 @@ func startWith(t *testing.T, env []string, args ...string) *running {
 	return startBy(t, nil, env, args...)
 }
 
-// startBy has another command start it.
+// startBy starts the command by another command.
 func startBy(t *testing.T, by, env []string, args ...string) *running {
 	t.Helper()
 	p := &running{dir: t.TempDir()}
@@ -90,14 +90,14 @@ func startBy(t *testing.T, by, env []string, args ...string) *running {
 // started is in the line that ends the start.
 const started = "Ctrl-C ends everything"
 
-// await reads the output until a line has the text. It fails at the line that ends the start, if
-// that is another one.
+// await reads the output until a line has the text. It fails if the line that ends the start comes
+// first.
 func (p *running) await(t *testing.T, text string) {
 	t.Helper()
 	p.read(t, text, started)
 }
 
-// read reads the output until a line has the text. It fails at one that has but.
+// read reads the output until a line has the text. It fails if a line with but comes first.
 func (p *running) read(t *testing.T, text, but string) {
 	t.Helper()
 	for p.lines.Scan() {
@@ -112,7 +112,7 @@ func (p *running) read(t *testing.T, text, but string) {
 	t.Fatalf("it did not say %q:\n%s", text, p.said)
 }
 
-// ready waits until both instances are, and returns their URLs.
+// ready waits until both instances are ready, and returns their URLs.
 func (p *running) ready(t *testing.T) (first, second string) {
 	t.Helper()
 	p.await(t, started)
@@ -128,7 +128,7 @@ func (p *running) ready(t *testing.T) (first, second string) {
 	return urls[0], urls[1]
 }
 
-// end sends a signal, and wants a clean end.
+// end sends a signal, and requires a clean end.
 func (p *running) end(t *testing.T, s os.Signal) {
 	t.Helper()
 	if err := p.Process.Signal(s); err != nil {
@@ -159,7 +159,7 @@ func wantGone(t *testing.T, pid int) {
 	t.Helper()
 	machine.Eventually(t, fmt.Sprintf("process %d ends", pid), func() bool {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-		return err != nil || strings.Contains(string(stat), ") Z ") // it waits for a parent to see its end
+		return err != nil || strings.Contains(string(stat), ") Z ") // a zombie, whose parent has not reaped it
 	})
 }
 
@@ -184,7 +184,7 @@ func emulatorOf(t *testing.T, host string) (pids []int) {
 	return pids
 }
 
-// host returns where an emulator is, as the file of variables says.
+// host returns the address of an emulator, from the file of variables.
 func (p *running) host(t *testing.T, kind emulators.Kind) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(p.dir, "env"))

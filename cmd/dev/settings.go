@@ -45,7 +45,7 @@ func parse(args []string) (settings, error) {
 	return s, err
 }
 
-// setListen takes one address, whose next port the second instance gets, or both.
+// setListen takes both addresses, or one: then the second instance gets the next port.
 func (s *settings) setListen(text string) error {
 	first, second, both := strings.Cut(text, ",")
 	wrong := fmt.Errorf("LISTEN=%s: give HOST:PORT on this machine, as in 127.0.0.1:9080, or two of them with a comma between", text)
@@ -88,7 +88,7 @@ func (s settings) validate() error {
 	return nil
 }
 
-// projectID is as Google Cloud demands it.
+// projectID matches the project ids that Google Cloud allows.
 var projectID = regexp.MustCompile(`^[a-z][a-z0-9-]{4,28}[a-z0-9]$`)
 
 // spec names the store, as for serve.
@@ -111,7 +111,7 @@ func (s settings) serveCommand(listen string) []string {
 // file returns the path of a file in the folder of the logs.
 func (s settings) file(name string) string { return filepath.Join(s.dir, name) }
 
-// check finds what would fail only after the emulators have started.
+// check returns errors that would otherwise appear only after the emulators have started.
 func (s settings) check() error {
 	if _, err := os.Stat(s.regent); err != nil {
 		return fmt.Errorf("%w; build it with make build", err)

@@ -9,8 +9,8 @@ import (
 	"regent/emulators"
 )
 
-// exports are the variables for other programs. With them regent and Google's client libraries find
-// what runs here.
+// exports returns the variables for other programs. With them regent and Google's client libraries
+// find what runs here.
 func (d *dev) exports() []string {
 	events, members := d.topics()
 	return slices.Concat([]string{"REGENT_SERVER=" + d.instances[0].url},
@@ -18,7 +18,7 @@ func (d *dev) exports() []string {
 		[]string{"REGENT_STORE=" + d.spec(), "REGENT_EVENTS=" + events, "REGENT_MEMBERS=" + members})
 }
 
-// greeting is what a person needs. {{.Env}} and the rest are of the struct in tell.
+// greeting is printed once everything runs. {{.Env}} and the rest are fields of the struct in tell.
 var greeting = template.Must(template.New("").Parse(`
 Regent runs twice on this machine, with the emulators of {{.Store}} and Pub/Sub, as it runs on Google Cloud.
 
@@ -43,7 +43,7 @@ Ctrl-C ends everything.
 
 `))
 
-// tell writes the variables to a file, and prints what a person needs.
+// tell writes the variables to a file, and prints the greeting.
 func (d *dev) tell() error {
 	env := d.exports()
 	if err := os.WriteFile(d.file("env"), []byte("export "+strings.Join(env, "\nexport ")+"\n"), 0o600); err != nil {
@@ -57,7 +57,7 @@ func (d *dev) tell() error {
 	}{d.store.Title(), d.instances[0].url, d.instances[1].url, d.dir, d.regent, d.unmade(), d.kept(), env})
 }
 
-// unmade says what Terraform makes on Google Cloud, and is not made here.
+// unmade lists what Terraform creates on Google Cloud and this command does not.
 func (d *dev) unmade() string {
 	if d.store == emulators.KindFirestore {
 		return "This emulator needs no indexes and knows no TTL policies, which Terraform makes."
@@ -65,7 +65,7 @@ func (d *dev) unmade() string {
 	return "This emulator has the tables, and never deletes the rows that are due."
 }
 
-// kept says what becomes of the data.
+// kept says how long the data lasts.
 func (d *dev) kept() string {
 	if d.emulators.Source(d.store) == emulators.SourceEnv {
 		return "The data stay in the emulator, which ran before."

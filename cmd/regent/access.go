@@ -36,7 +36,7 @@ const probeRequired = "required"
 // defaultIssuer is Google, for service accounts and people.
 const defaultIssuer = "https://accounts.google.com"
 
-// accessSettings say who may call.
+// accessSettings are the settings of authentication and access control.
 type accessSettings struct {
 	auth      string
 	audiences []string
@@ -48,8 +48,8 @@ type accessSettings struct {
 	proxies []string
 }
 
-// resolve fills in defaults and refuses settings that would let callers in by mistake. exposed says
-// that other machines can reach the service.
+// resolve fills in defaults and refuses settings that would admit callers by mistake. exposed
+// reports whether other machines can reach the service.
 func (s *accessSettings) resolve(env map[string]string, exposed bool) error {
 	s.auth = cmp.Or(s.auth, authNone)
 	switch s.auth {
@@ -76,7 +76,7 @@ func (s *accessSettings) resolve(env map[string]string, exposed bool) error {
 		return usagef("--auth %s needs --auth-audience: the audience of valid credentials, such as the URL of this service", s.auth)
 	}
 	if s.file == "" {
-		return usagef("--auth %s needs --access FILE, which says who may do what: without it every call is refused", s.auth)
+		return usagef("--auth %s needs --access FILE, which grants roles to principals: without it every call is refused", s.auth)
 	}
 	return nil
 }
@@ -96,15 +96,15 @@ func (s accessSettings) checkNone(exposed bool) error {
 type access struct {
 	who     authn.Authenticator
 	keep    []func(context.Context) error // keep the authenticators up to date
-	latch   func() string                 // says why every call is refused; nil if that cannot be
+	latch   func() string                 // says why every call is refused; nil without --auth platform
 	file    *authz.File
 	limits  *limit.Gate // nil without an access file
 	rights  *authz.Gate // nil without an access file
 	bodies  *limit.Bodies
 	replies *limit.Bodies
 	issuer  *statement.Issuer // of statements; nil without a key
-	// strangers bounds the lines in the log about callers that are not known, or that no grant
-	// names, so that they cannot fill it. The metrics count all of them.
+	// strangers limits the log lines about callers that are not authenticated, or that no grant
+	// names, so that they cannot flood the log. The metrics count all of them.
 	strangers *rate.Limiter
 	*measures
 }
@@ -163,7 +163,7 @@ func (a *access) openPlatform(ctx context.Context, s accessSettings, env map[str
 	return a.Latch(func() bool { return p.Latched() != "" })
 }
 
-// openProxies lets people in that come through Identity-Aware Proxy.
+// openProxies also admits callers that come through Identity-Aware Proxy.
 func (a *access) openProxies(s accessSettings) error {
 	if len(s.proxies) == 0 {
 		return nil
@@ -180,7 +180,7 @@ func (a *access) openProxies(s accessSettings) error {
 	return nil
 }
 
-// troubles are those of the access file.
+// troubles returns the troubles of the access file.
 func (a *access) troubles() []instance.Trouble {
 	if a.file != nil && a.file.Invalid() {
 		return []instance.Trouble{telemetry.InvalidAccess}
@@ -192,7 +192,7 @@ func (a *access) troubles() []instance.Trouble {
 func (a *access) run(ctx context.Context) {
 	var running sync.WaitGroup
 	for _, keep := range a.keep {
-		running.Go(func() { _ = keep(ctx) }) // the error of ctx
+		running.Go(func() { _ = keep(ctx) }) // returns the error of ctx
 	}
 	if a.file != nil {
 		running.Go(func() { a.file.Run(ctx) })
@@ -200,8 +200,8 @@ func (a *access) run(ctx context.Context) {
 	running.Wait()
 }
 
-// gates returns what every call of the service passes: the limits, and then the rights. Concurrency
-// is how many requests the platform sends at a time; 0 if it does not bound them.
+// gates returns the gates that every call of the service passes: the limits, then the rights.
+// concurrency is the number of requests that the platform sends at a time; 0 means no limit.
 func (a *access) gates(concurrency int) []instance.Gate {
 	long := limit.NewLong(concurrency, httpapi.MostConnections(), a.refusedCall)
 	switch {
@@ -213,7 +213,7 @@ func (a *access) gates(concurrency int) []instance.Gate {
 	return nil
 }
 
-// admit is the wire.Admit of all doors.
+// admit implements wire.Admit for all doors.
 func (a *access) admit(ctx context.Context, ask wire.Admission) (admitted context.Context, done func(), err error) {
 	if a.file != nil {
 		op := instance.Op{Row: ask.Row, Election: ask.Election, N: 1, Bytes: int(ask.Body)}
@@ -263,8 +263,8 @@ func (a *access) verified(r *http.Request) bool {
 	return err == nil
 }
 
-// door authenticates the callers of a door whose errors have a form of their own. What a refusal
-// asks for also says challenge, unless that is empty.
+// door authenticates the callers of a door whose errors have a form of their own. The
+// WWW-Authenticate header of a refusal also has challenge, unless that is empty.
 func (a *access) door(d httpapi.Door, challenge string) httpapi.Door {
 	if a.who == nil {
 		return d

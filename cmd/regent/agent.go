@@ -18,20 +18,21 @@ func (c *cli) addCandidate(cmd *cobra.Command, id *leadership.CandidateID, help 
 	c.source(cmd, source{flag: "candidate", variable: "REGENT_CANDIDATE", standard: standard})
 }
 
-// newCandidate is the id of this host's candidate. It says so if that is another one each time.
+// newCandidate returns the id of this host's candidate. It warns if the id changes with each start.
 func (c *cli) newCandidate(ctx context.Context) (string, error) {
 	id, stable := client.DefaultCandidateID(ctx)
 	if !stable {
-		fmt.Fprintf(c.err, "regent: this host has no name of its own, so the candidate is %s now, and another one next time; orders against it do not hold then: give --candidate, or set REGENT_CANDIDATE\n", id)
+		fmt.Fprintf(c.err, "regent: this host has no stable name: the candidate is %s, and has another id after each start, so orders against it do not last; give --candidate, or set REGENT_CANDIDATE\n", id)
 	}
 	return string(id), nil
 }
 
-// sameCandidate is newCandidate for what an earlier call has begun.
+// sameCandidate is newCandidate for a command that continues an earlier one: an id that changes
+// with each start is an error.
 func (c *cli) sameCandidate(ctx context.Context) (string, error) {
 	id, stable := client.DefaultCandidateID(ctx)
 	if !stable {
-		return "", fmt.Errorf("%w; this host has no name of its own that could stand for it", missing(source{flag: "candidate", variable: "REGENT_CANDIDATE"}))
+		return "", fmt.Errorf("%w; this host has no stable name to use instead", missing(source{flag: "candidate", variable: "REGENT_CANDIDATE"}))
 	}
 	return string(id), nil
 }
@@ -49,19 +50,19 @@ the answer is lost, ask again with the same candidate and key to get the same le
 and it is printed only this once. If another candidate leads, the exit code is 3.
 
 The candidate is this host, unless --candidate names another. Programs of one host are then incarnations of one candidate:
-one leads, and the others wait. Name them if orders, such as a ban, or ranks shall tell them apart.
+one leads, and the others wait. Name them if orders, such as a ban, or ranks must tell them apart.
 
 With --wait the candidate waits in line while another one leads, and retries while the server cannot be reached. If it does
 not lead when the time is over, the exit code is 6. An interrupt makes it leave the line.
 
-Who leads next is the election's policy: the one that has waited longest or, where that says so, the one with the greatest
---priority, the most --capabilities, or the smallest --load. There candidates bid for a moment, 300ms unless the policy says
-otherwise, and without --wait the command asks again when its turn comes, for up to --timeout. A candidate without a
-capability that the policy requires is refused at once, with exit code 1.
+The election's policy decides which candidate leads next: by default the one that has waited longest; otherwise the one
+with the greatest --priority, the most --capabilities, or the smallest --load. With such a policy candidates bid for a
+moment, 300ms unless the policy says otherwise, and without --wait the command asks again when its turn comes, for up to
+--timeout. A candidate without a capability that the policy requires is refused at once, with exit code 1.
 
-With --via the lease stands on another one that the same candidate holds, and ends with that at the latest: where the policy
-"leadersOf" names elections, only their leaders can lead this one. With --inherit the answer has the checkpoint that the
-last leader has left ('regent checkpoint'), and no earlier leader can put another one any more.`,
+With --via the lease stands on another lease of the same candidate, and ends no later than that one. Where the policy has
+"leadersOf", only leaders of those elections can lead this one. With --inherit the answer has the last leader's checkpoint
+('regent checkpoint'), which no earlier leader can replace any more.`,
 		Example: `  regent acquire reports --candidate agent-1 --lease 30s --metadata '{"address":"10.0.0.7:8080"}'
   regent acquire reports --candidate agent-2 --wait 5m
   regent acquire reports --candidate agent-3 --wait forever --priority 10 --capabilities gpu,eu
@@ -96,8 +97,8 @@ func (c *cli) acquire(ctx context.Context, r leadership.AcquireRequest, wait tim
 	return answer(ctx, c, r, acquireInTurn, func(g leadership.Grant) error { return c.printGrant(g, r.Key == nil) })
 }
 
-// acquireInTurn asks and, if that was a bid, asks again whenever the turn of the candidate comes
-// before ctx ends, which has a deadline.
+// acquireInTurn asks for the lease. If the answer is that bids are collected, it asks again each
+// time the candidate's turn comes, until the deadline of ctx, which must have one.
 func acquireInTurn(server *client.Client, ctx context.Context, r leadership.AcquireRequest) (leadership.Grant, error) {
 	last, _ := ctx.Deadline()
 	last = last.Add(-time.Until(last) / 10) // an answer takes time, and a call without one has an unknown outcome
@@ -141,8 +142,8 @@ the history says how the work has ended: done, failed or stopped. A policy with 
 	return cmd
 }
 
-// leaseCommand completes a command that calls with r, of which lease is a part, about a lease the
-// caller holds.
+// leaseCommand completes a command about a lease that the caller holds. The command calls with r,
+// of which lease is a part.
 func leaseCommand[R any](
 	c *cli, cmd *cobra.Command, r *R, lease *leadership.LeaseRequest, call func(*client.Client, context.Context, R) (leadership.Lease, error),
 ) *cobra.Command {

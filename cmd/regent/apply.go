@@ -43,13 +43,13 @@ func (c *cli) applyCommand() *cobra.Command {
       policy: {strategy: priority, window: 10s}
     orders.eu: {}       # nothing but the defaults
 
-A member that is left out has its default, whatever the election has now. A mistake in any file is an error, with its line,
-before anything is written. Elections in no file are left alone, unless --prune names the beginning of their names. One that
-was deleted is brought back only with --restore.
+A member that is left out has its default, whatever the election has now. A mistake in any file is an error, with its
+line, before anything is written. Elections that no file declares are left alone, unless their names begin with a --prune
+PREFIX. A deleted election is brought back only with --restore.
 
-Each write is conditional: if an election was configured, created or deleted since it was read here, the exit code is 8 and
-the change of the other caller stands. Changes are made one after another, and end with the first that fails; the output
-says which were made. To apply again is safe, and does nothing if all is as declared.
+Each write is conditional: if an election was configured, created or deleted since it was read here, the exit code is 8
+and the change of the other caller stands. Changes are made one after another, and end with the first that fails; the
+output says which were made. Applying again is safe, and changes nothing if all elections are as declared.
 
 Exit codes beside those of other commands: 7, --dry-run found differences; 8, another caller was faster. With --prune, 3
 says that a candidate leads an election that would be deleted.
@@ -82,7 +82,7 @@ Roles: operator, and admin for --prune. Both may read.`,
 func (s *applySettings) validate() error {
 	switch {
 	case s.schema && len(s.files) > 0:
-		return usagef("--schema is for no file; leave -f out")
+		return usagef("--schema takes no files; leave out -f")
 	case !s.schema && len(s.files) == 0:
 		return usagef("give -f FILE, -f - for standard input, or --schema")
 	case slices.Contains(s.files, ""):

@@ -11,18 +11,18 @@ import (
 	"regent/leadership"
 )
 
-// applied is what became of a step.
+// applied is the result of a step.
 type applied string
 
 const (
 	stepPlanned  applied = "planned" // nothing was written: --dry-run, or a step is refused
 	stepDone     applied = "done"
-	stepFailed   applied = "failed" // the error says if it may have been done all the same
+	stepFailed   applied = "failed" // the error says whether it may have been done nevertheless
 	stepSkipped  applied = "skipped"
 	stepNotTried applied = "notTried"
 )
 
-// outcome is a step and what became of it, as a document for programs.
+// outcome is a step and its result, as a document for programs.
 type outcome struct {
 	Election leadership.Election `json:"election"`
 	Action   apply.Action        `json:"action"`
@@ -33,17 +33,17 @@ type outcome struct {
 	Refused  string              `json:"refused,omitzero"`
 }
 
-// tally counts what becomes of many elections.
+// tally counts the results for many elections.
 type tally struct {
 	*cli
-	counts map[string]int // by what the summary calls them
-	err    error          // of standard output, the first one; the rest goes on
+	counts map[string]int // by their word in the summary
+	err    error          // the first error of standard output; the work goes on after it
 }
 
 func newTally(c *cli) *tally { return &tally{cli: c, counts: map[string]int{}} }
 
-// applyReport prints what becomes of steps as soon as it is known: if regent is killed, its output
-// says what was done.
+// applyReport prints the result of each step at once: if regent is killed, its output says what was
+// done.
 type applyReport struct{ *tally }
 
 func (r *applyReport) plan(steps []apply.Step) {
@@ -53,8 +53,8 @@ func (r *applyReport) plan(steps []apply.Step) {
 	r.summary(len(steps))
 }
 
-// carryOut does the steps one after another, up to the first that fails, or a signal. The step that
-// is being done then is done in full.
+// carryOut does the steps one after another, until one fails or a signal comes. A signal does not
+// interrupt a step.
 func (r *applyReport) carryOut(ctx context.Context, server apply.Server, steps []apply.Step) (err error) {
 	signalled, stop := untilSignal(ctx)
 	defer stop()
@@ -116,7 +116,7 @@ var (
 	hasEnded = map[applied]string{stepPlanned: "to be done", stepDone: "done", stepFailed: "failed", stepSkipped: "skipped", stepNotTried: "not tried"}
 )
 
-// says is what became of a step in words.
+// says returns the result of a step in words.
 func (o outcome) says() string {
 	switch {
 	case o.Action == apply.None:

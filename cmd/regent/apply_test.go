@@ -33,8 +33,8 @@ func fileOf(t *testing.T, text string) string {
 	return name
 }
 
-// throughProxy puts a proxy before the server. It calls before with each request, which answers it
-// if it returns true.
+// throughProxy puts a proxy before the server. The proxy calls before with each request; if that
+// returns true, it has answered the request.
 func throughProxy(t *testing.T, env []string, before func(http.ResponseWriter, *http.Request) bool) []string {
 	t.Helper()
 	target, err := url.Parse(strings.TrimPrefix(env[0], "REGENT_SERVER="))
@@ -144,7 +144,7 @@ type write struct {
 	by       string
 	revision leadership.Revision
 	seen, to string
-	blind    bool // the caller does not say what it has seen
+	blind    bool // the caller sends no condition
 }
 
 // Two callers apply files, which create, change, delete and restore elections; a third configures

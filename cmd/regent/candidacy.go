@@ -10,7 +10,7 @@ import (
 	"regent/leadership/client"
 )
 
-// candidacyFlags say what a candidate is worth, where the election's policy asks for it.
+// candidacyFlags are the values by which a policy compares candidates.
 type candidacyFlags struct {
 	role         leadership.Role
 	priority     priority
@@ -35,7 +35,7 @@ func (f *candidacyFlags) add(c *cli, cmd *cobra.Command) {
 	c.complete(cmd, "priority", cksumPriority)
 }
 
-// of is the candidacy of the candidate with that id.
+// of returns the candidacy of the candidate with that id.
 func (f *candidacyFlags) of(id leadership.CandidateID) leadership.Candidacy {
 	own := leadership.Candidacy{Role: f.role, Priority: f.priority.number, Load: f.load, Capabilities: leadership.NewNames(f.capabilities...)}
 	if f.priority.cksum {

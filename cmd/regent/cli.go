@@ -85,8 +85,8 @@ func (c *cli) root() *cobra.Command {
 	for _, g := range c.groups {
 		c.add(root, g.commands...)
 	}
-	help, _, _ := root.Find([]string{"help"}) // it is one of them
-	root.SetHelpCommand(help)                 // and not cobra's own
+	help, _, _ := root.Find([]string{"help"}) // the help command, which was just added,
+	root.SetHelpCommand(help)                 // replaces cobra's own
 	ofCommand := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
 		if cmd != root {
@@ -98,8 +98,7 @@ func (c *cli) root() *cobra.Command {
 	return root
 }
 
-// add puts commands under another one, which may be the root. An error before a command runs is a
-// usage error.
+// add puts commands below parent. An error before a command runs is a usage error.
 func (c *cli) add(parent *cobra.Command, commands ...*cobra.Command) {
 	for _, cmd := range commands {
 		cmd.DisableFlagsInUseLine = true
@@ -112,7 +111,7 @@ func (c *cli) add(parent *cobra.Command, commands ...*cobra.Command) {
 	}
 }
 
-// electionAnd expects the name of an election, and one thing more.
+// electionAnd expects two arguments: the name of an election, and a thing, which validate checks.
 func electionAnd[T ~string](thing string, validate func(T) error) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != 2 {

@@ -38,7 +38,7 @@ Election names are completed from the server if it answers within a second.`,
 	}
 }
 
-// completionTimeout limits how long a person who pressed Tab waits.
+// completionTimeout limits how long a person waits after pressing Tab.
 const completionTimeout = time.Second
 
 // completionLimit is the largest number of names offered.
@@ -55,7 +55,7 @@ func (c *cli) completeElection(cmd *cobra.Command, args []string, prefix string)
 	err := c.ask(cmd.Context(), func(ctx context.Context, server *client.Client) error {
 		r := leadership.ListRequest{Prefix: prefix, Limit: completionLimit}
 		page, err := server.List(ctx, r)
-		for err == nil && len(page.Leases) == 0 && page.Next != "" { // those that it has read are deleted
+		for err == nil && len(page.Leases) == 0 && page.Next != "" { // all elections of the page are deleted
 			r.After = page.Next
 			page, err = server.List(ctx, r)
 		}

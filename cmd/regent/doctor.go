@@ -44,23 +44,23 @@ read the history, keep a checkpoint and a journal, publish, subscribe and receiv
 servers differ. It uses the election regent.doctor, whose token rises with each run, and a subscription of its own to each
 topic, which it deletes. To the topic of members it publishes nothing.
 
-With a topic of events, and so perhaps several instances, and none of members it reads all elections, and warns if one
-has a quorum: each instance then counts the members at itself only.
+With --events and without --members it reads all elections, and warns if one has a quorum: if there are several instances,
+each then counts only its own members.
 
-With --peer it asks each of these services, with the identity that serve has there if this is run as its principal. A peer
-must let that read the election regent.doctor, or all.
+With --peer it calls each of these services, with the identity that serve has there if doctor runs as the same principal.
+The peer must let that principal read the election regent.doctor, or all elections.
 
 A local store's folder is read and verified first, and not used if it is damaged. That is possible while no server serves
 it; a server verifies it when it starts. To look at it in the meantime, stop the server, copy the folder, and start it again.
 
-On Google Cloud it also looks at what no emulator has: the indexes and the TTL policy of a Firestore database, the regions
-that a topic is stored in, the rights on the topic of members and what keeps its messages, and whether strangers may call a Cloud Run service. That takes rights to read them
-(roles/datastore.viewer, roles/pubsub.viewer, roles/run.viewer), so run it as a person, too; what it lacks a right for is
-"not checked".
+On Google Cloud it also checks what no emulator has: the indexes and the TTL policy of a Firestore database, the regions
+that a topic is stored in, the rights on the topic of members and what keeps its messages, and whether callers without
+credentials may call a Cloud Run service. That needs rights to read them (roles/datastore.viewer, roles/pubsub.viewer,
+roles/run.viewer), so also run it as a person who has those; a check without its right is "not checked".
 
-Where a variable such as FIRESTORE_EMULATOR_HOST names an emulator, as after 'make dev', it says what differs from the real
-service: rows of the result "differs", which are no failures. A --service at http://127.0.0.1 is then asked whether it is
-ready.
+Where a variable such as FIRESTORE_EMULATOR_HOST names an emulator, as after 'make dev', it says what differs from the
+real service, in rows with the result "differs", which are no failures. A --service at http://127.0.0.1 is then asked
+whether it is ready.
 
 A check that fails names the entry of cmd/regent/TROUBLESHOOTING.md to read, and the exit code is 1.`,
 		Example: `  regent doctor --store firestore:PROJECT/regent --events projects/PROJECT/topics/regent
@@ -172,7 +172,7 @@ func remedy(err error) string {
 	return text
 }
 
-// examineStore uses a store as serve does. readShows is what a read shows beside that it works.
+// examineStore uses a store as serve does. readShows is the detail for a successful read.
 func (x *doctorReport) examineStore(ctx context.Context, settings doctorSettings, readShows string) {
 	spec := settings.store
 	if strings.HasPrefix(spec, "file:") {
@@ -266,7 +266,7 @@ func (x *doctorReport) examineLease(ctx context.Context, s store.Store, clock *c
 	})
 }
 
-// examineLedger leaves a checkpoint, and an entry in the journal that a snapshot replaces.
+// examineLedger writes a checkpoint, and a journal entry that a snapshot then replaces.
 func (x *doctorReport) examineLedger(ctx context.Context, ledger *service.Ledger, j service.Journal, lease leadership.LeaseRequest) {
 	x.check(ctx, "checkpoint", 1, func(ctx context.Context) (string, error) {
 		_, err := ledger.PutCheckpoint(ctx, leadership.CheckpointRequest{LeaseRequest: lease, Sequence: 1, Task: "doctor", Data: []byte(`{}`)})
@@ -400,8 +400,8 @@ func (x *doctorReport) examineTopic(ctx context.Context, c pubsub.Config) {
 	}
 }
 
-// hearing runs what hears a topic until stop is called. live is closed once it hears, and ended
-// gets what run returns.
+// hearing calls run, which listens to a topic, until stop is called. live is closed once run
+// listens, and ended receives its result.
 func hearing(ctx context.Context, run func(ctx context.Context, live func(bool)) error) (live <-chan struct{}, ended <-chan error, stop func()) {
 	ctx, stop = context.WithCancel(ctx)
 	hears, over := make(chan struct{}), make(chan error, 1)
@@ -416,8 +416,8 @@ func hearing(ctx context.Context, run func(ctx context.Context, live func(bool))
 	return hears, over, stop
 }
 
-// examineMembers subscribes to a topic of members. It publishes nothing: instances would have to
-// make sense of it.
+// examineMembers subscribes to a topic of members. It publishes nothing, because instances would
+// receive it.
 func (x *doctorReport) examineMembers(ctx context.Context, topic string) {
 	var bus *pubsub.Messages
 	opened := x.check(ctx, "open the topic of members", 1, func(ctx context.Context) (detail string, err error) {

@@ -23,7 +23,7 @@ type doctorSettings struct {
 	peers    peerSettings
 }
 
-// countsApart reports whether several instances may serve, and each counts the members at itself.
+// countsApart reports whether several instances may serve while each counts only its own members.
 func (s doctorSettings) countsApart() bool {
 	return s.events != noEvents && s.members == noMembers && !serviceSettings{store: s.store}.local()
 }
@@ -65,8 +65,8 @@ func firestoreOf(spec string) (project, database string, is bool) {
 	return project, database, is
 }
 
-// readDetail says what a read of a store shows beside that it works. An emulator looks at no
-// headers.
+// readDetail returns the detail for a successful read of the store. An emulator ignores headers, so
+// a read from it proves nothing about them.
 func readDetail(spec string, env map[string]string) string {
 	if _, database, is := firestoreOf(spec); is && env[firestoreEmulator] == "" {
 		return "database " + database + " accepts the headers of this client"
@@ -74,7 +74,8 @@ func readDetail(spec string, env map[string]string) string {
 	return ""
 }
 
-// examineProject looks at what no emulator has, and says so of an emulator.
+// examineProject checks what only Google Cloud has. On an emulator it reports the differences
+// instead.
 func (x *doctorReport) examineProject(ctx context.Context, s doctorSettings, project *cloud.Client, env map[string]string) {
 	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
 	defer cancel()

@@ -21,8 +21,8 @@ const (
 	localService      = "" // a service at http://127.0.0.1, beside an emulator
 )
 
-// differences says what the cloud does otherwise, beside what works on an emulator as it does
-// there. Each row is shown if its part is used.
+// differences lists what Google Cloud does differently from an emulator. A row is shown if its part
+// is used.
 var differences = []struct{ part, check, text string }{
 	{firestoreEmulator, "Firestore: indexes", "the emulator answers every query; Firestore needs the indexes and the exemptions that Terraform makes"},
 	{firestoreEmulator, "Firestore: TTL", "the emulator deletes nothing; Firestore deletes events and trimmed entries about a day after they are due, by the TTL policies that Terraform makes"},
@@ -48,8 +48,8 @@ var differences = []struct{ part, check, text string }{
 	{localService, "service: life", "an instance runs until it is stopped; Cloud Run starts and stops instances as it likes (SIGKILL 10 s after SIGTERM), and ends long requests"},
 }
 
-// emulator returns where the emulator is that a variable names, if the setting uses it; "" if it
-// does not.
+// emulator returns the address of the emulator that the variable names, or "" if the setting does
+// not use it.
 func (s doctorSettings) emulator(variable string, env map[string]string) string {
 	_, _, noEvents := pubsub.ParseTopic(s.events)
 	_, _, noMembers := pubsub.ParseTopic(s.members)
@@ -85,7 +85,7 @@ func (x *doctorReport) addDifferences(s doctorSettings, env map[string]string) {
 // isLocal reports whether a service is at an address of this machine, without TLS; see isAddress.
 func isLocal(service string) bool { return strings.HasPrefix(service, "http://") }
 
-// examineLocal looks whether a service on this machine is ready.
+// examineLocal checks whether a service on this machine is ready.
 func (x *doctorReport) examineLocal(ctx context.Context, service string) {
 	x.check(ctx, "service "+strings.TrimPrefix(strings.TrimSuffix(service, "/"), "http://"), 1, func(ctx context.Context) (string, error) {
 		address, err := url.JoinPath(service, "/health/ready")
@@ -96,7 +96,7 @@ func (x *doctorReport) examineLocal(ctx context.Context, service string) {
 		if err != nil {
 			return "", err
 		}
-		resp, err := (&http.Client{Transport: &http.Transport{}}).Do(req) // by no proxy
+		resp, err := (&http.Client{Transport: &http.Transport{}}).Do(req) // without a proxy
 		if err != nil {
 			return "", err
 		}
@@ -108,8 +108,8 @@ func (x *doctorReport) examineLocal(ctx context.Context, service string) {
 	})
 }
 
-// entries are headings and ids of TROUBLESHOOTING.md, each with the failures that it is about, as
-// "CHECK: TEXT". The first that matches counts; the last matches all.
+// entries are headings and ids of TROUBLESHOOTING.md, each with a pattern of its failures, "CHECK:
+// TEXT". The first that matches counts; the last matches all.
 var entries = []struct {
 	anchor string
 	about  *regexp.Regexp
@@ -125,7 +125,7 @@ var entries = []struct {
 	{"errors", regexp.MustCompile(``)},
 }
 
-// addEntries adds to each check that failed which entry to read.
+// addEntries adds to each failed check a link to its entry.
 func (x *doctorReport) addEntries() {
 	for _, row := range x.rows {
 		if row[1] != string(cloud.NotOK) {

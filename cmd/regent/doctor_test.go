@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// says expects of regent doctor the exit code and some texts, on a local store.
+// says runs regent doctor on a local store, and requires the exit code and some texts.
 func says(t *testing.T, path string, code int, wants ...string) {
 	t.Helper()
 	r := regent(t, nil, "doctor --store file:"+path).want(t, code)

@@ -17,7 +17,7 @@ import (
 // doors are the ways to call the service beside the REST API.
 type doors struct {
 	byPath map[string]httpapi.Door
-	close  func() // ends what they do in the background; it may be called again
+	close  func() // ends their background work; it may be called again
 }
 
 // openDoors opens the doors that the settings ask for. config is that of the API.
@@ -50,7 +50,7 @@ func openDoors(s serviceSettings, who *access, rights dashboard.Rights, config h
 	return d, nil
 }
 
-// shut is a door that the settings do not ask for. It names the flag that opens it.
+// shut answers for a door that is not enabled. It names the flag that enables it.
 func shut(flag string) httpapi.Door {
 	return httpapi.Door{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		p := wire.NewProblem(&leadership.Error{Code: leadership.NotFound, Detail: "this server does not serve this path; start it with " + flag})
@@ -59,8 +59,8 @@ func shut(flag string) httpapi.Door {
 }
 
 // openMCP opens the door for language models. It calls the API without a network: the host and the
-// origin of its own requests were checked before. Where this service verifies tokens, a client
-// finds out whose.
+// origin of its own requests were checked before. Where this service verifies tokens, a client can
+// find out which issuers it accepts.
 func (d *doors) openMCP(s accessSettings, who *access, config httpapi.Config, journal service.Journal) error {
 	config.Hosts, config.Ready = nil, nil
 	door, err := mcp.NewDoor(mcp.DoorConfig{

@@ -16,14 +16,14 @@ import (
 	"regent/leadership/client"
 )
 
-const drillHelp = `End terms on purpose, one after the other, and measure how long nobody leads. Each drill evicts the leader of one election
-that matches: its term ends at the end that the leader was promised, and the order names its fencing token. Elections come
-in turn. One without a candidate in line is left alone, and so is one whose candidates in line an order or the policy bars,
+const drillHelp = `End terms on purpose, one after the other, and measure the time without a leader. Each drill evicts the leader of one
+election that matches: its term ends at the end that the leader was promised, and the order names its fencing token.
+Elections take turns. One is left alone if no candidate waits in line, or if orders or the policy bar all that wait,
 unless --even-alone is given. The next drill begins only when a candidate has taken over.
 
-Each line is one drill. ENDED says how the term did: released or yielded, the leader stopped in time; expired, it did not,
-and its lease ran out. VACANT is the time from then, or from the end that was promised if that was earlier, to the next
-grant, both by the store's clock. If no candidate has taken over --within after the promised end, the drill is over.
+Each line is one drill. ENDED says how the term ended: released or yielded means that the leader stopped in time; expired,
+that it did not, and its lease ran out. VACANT is the time from that end, or from the promised end if that was earlier, to
+the next grant, by the store's clock. If no candidate has taken over --within after the promised end, the drill is over.
 
 With --output json each line is a document: {"election":…,"leader":…,"fencingToken":…,"ended":…,"inTime":…,"vacantMs":…,
 "successor":…,"successorToken":…}, and the last one sums up: {"drills":…,"late":…,"longestMs":…,"medianMs":…,"p99Ms":…}. With
@@ -46,7 +46,7 @@ type drill struct {
 	table  columns
 }
 
-// drillDocument is what became of one term.
+// drillDocument is the result of one drill.
 type drillDocument struct {
 	Election       leadership.Election    `json:"election"`
 	LeaderID       leadership.CandidateID `json:"leader"`
@@ -58,7 +58,7 @@ type drillDocument struct {
 	SuccessorToken leadership.Token       `json:"successorToken,omitzero"`
 }
 
-// drillPlan is what a drill would do to an election.
+// drillPlan says what a drill would do to an election.
 type drillPlan struct {
 	Election leadership.Election    `json:"election"`
 	LeaderID leadership.CandidateID `json:"leader,omitzero"`
@@ -66,7 +66,7 @@ type drillPlan struct {
 	Spared   string                 `json:"spared,omitzero"` // why it is left alone
 }
 
-// drillSummary sums up all drills. The last two need enough of them.
+// drillSummary sums up all drills. The median and the percentile need enough of them.
 type drillSummary struct {
 	Drills    int   `json:"drills"`
 	Late      int   `json:"late"` // leaders that did not stop in time
@@ -80,7 +80,7 @@ func (c *cli) drillCommand() *cobra.Command {
 	d.table = columns{[]string{"ELECTION", "LEADER", "TOKEN", "ENDED", "VACANT", "SUCCESSOR", "TOKEN"}, []int{16, 16, 5, 8, 8, 16, 5}}
 	cmd := &cobra.Command{
 		Use:   "drill ELECTION|PREFIX* [--every DURATION] [--for DURATION] [--within DURATION] [--even-alone] [--dry-run]",
-		Short: "End terms on purpose, and measure how long nobody leads",
+		Short: "End terms on purpose, and measure the time without a leader",
 		Long:  drillHelp,
 		Example: `  regent drill 'jobs.*' --dry-run
   regent drill 'jobs.*' --every 5m --for 1h`,
@@ -144,7 +144,7 @@ func (d *drill) rounds(ctx context.Context) error {
 	return nil
 }
 
-// matching returns the elections that a drill may be about, those after the last one first.
+// matching returns the elections that a drill may choose, beginning with those after last.
 func (d *drill) matching(ctx context.Context, last leadership.Election) ([]leadership.Lease, error) {
 	begin, pattern := d.of.Pattern()
 	if !pattern {
@@ -173,7 +173,7 @@ func (d *drill) choose(ctx context.Context, last leadership.Election) (leadershi
 	return leadership.Lease{}, nil
 }
 
-// spare says why a term is not to be ended, or "".
+// spare returns why a term must not be ended, or "".
 func (d *drill) spare(ctx context.Context, l leadership.Lease) (why string, err error) {
 	switch {
 	case l.State != leadership.Held:
@@ -204,7 +204,7 @@ func bars(c leadership.Cause) bool {
 	return c.Override != "" || c.Code == leadership.ReasonApproval || c.Code == leadership.ReasonParked
 }
 
-// plan says of each election what a drill would do.
+// plan prints for each election what a drill would do.
 func (d *drill) plan(ctx context.Context) error {
 	all, err := d.matching(ctx, "")
 	if err != nil {
@@ -290,7 +290,8 @@ func (d *drill) tell(one drillDocument) error {
 
 func milliseconds(ms int64) string { return (time.Duration(ms) * time.Millisecond).String() }
 
-// sum sums up the drills. A percentile needs as many as make it another than the longest.
+// sum sums up the drills. It computes the percentile only from 100 drills on: with fewer it would
+// be the longest.
 func (d *drill) sum() (s drillSummary) {
 	var vacant []int64
 	for _, one := range d.done {
@@ -331,7 +332,7 @@ func (d *drill) summary() error {
 	return d.show(s, [][]string{{strings.Replace(text, "1 drills", "1 drill", 1)}})
 }
 
-// verdict is an error unless there was a drill, and each leader stopped in time.
+// verdict returns an error unless there was a drill, and each leader stopped in time.
 func (d *drill) verdict() error {
 	switch s := d.sum(); {
 	case s.Drills == 0:

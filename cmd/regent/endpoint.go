@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// certificateSettings name the files of the certificate that serve shows.
+// certificateSettings name the files of the server's certificate.
 type certificateSettings struct {
 	cert, key string // PEM; both or neither
 }
@@ -82,7 +82,7 @@ type certificate struct {
 	log     *slog.Logger
 	text    []byte // in use; only reload uses it
 	trouble string // seen last; only reload uses it
-	told    bool   // the trouble is logged; only reload uses it
+	told    bool   // the trouble was logged; only reload uses it
 	current atomic.Pointer[tls.Certificate]
 }
 

@@ -39,7 +39,7 @@ func usagef(format string, args ...any) error { return usageError{fmt.Errorf(for
 func (c *cli) report(cmd *cobra.Command, err error) int {
 	if err != nil && !c.started {
 		err = usageError{c.unknownCommand(err)}
-		if mistake, _, ok := strings.Cut(err.Error(), ": strconv.ParseBool:"); ok { // of a flag
+		if mistake, _, ok := strings.Cut(err.Error(), ": strconv.ParseBool:"); ok { // a flag of cobra's
 			err = usagef("%s: must be true or false", mistake)
 		}
 	}
@@ -107,7 +107,7 @@ func (e storeError) Unwrap() error { return e.error }
 // noServer returns the cause if no Regent server answered, and nil otherwise.
 func noServer(err error) *url.Error {
 	var cause *url.Error
-	if !errors.As(err, new(storeError)) && !errors.As(err, new(usageError)) { // whose cause may be a URL of Google's
+	if !errors.As(err, new(storeError)) && !errors.As(err, new(usageError)) { // those may have a URL error of Google's APIs as their cause
 		errors.As(err, &cause)
 	}
 	return cause
@@ -127,7 +127,7 @@ func (c *cli) sentence(err error) string {
 		text = fmt.Sprintf("%s does not answer: %v", c.server, cause.Err)
 	case refused && refusal.Detail != "":
 		text = refusal.Detail
-		if unreachable(err) { // the detail assumes that the reader has seen the code
+		if unreachable(err) { // the detail only makes sense beside the code
 			text = wire.MeaningOf(refusal.Code).Title + ": " + text
 		}
 	}

@@ -43,7 +43,7 @@ func (c *cli) explainCommand() *cobra.Command {
 type concept struct {
 	section string
 	title   string
-	words   []string // those that it explains
+	words   []string // the words that it explains
 	text    string   // with the title, in lines
 }
 
@@ -66,7 +66,7 @@ func readConcepts() (all []concept) {
 	return all
 }
 
-// listConcepts are the titles of all entries, below the sections that they stand in.
+// listConcepts returns the titles of all entries, by section.
 func listConcepts() (lines []string) {
 	section := ""
 	for _, one := range readConcepts() {

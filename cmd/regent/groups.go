@@ -39,7 +39,7 @@ func (c *cli) makeGroups() []group {
 		)},
 		{"admin", "Look after the service, its stores and other clients", []*cobra.Command{
 			c.doctorCommand(),
-			c.family("admin", "Repair an election, or prepare a store", "These commands are seldom needed, and for those who know the service.",
+			c.family("admin", "Repair an election, or prepare a store", "These commands are seldom needed, and for operators who know the service.",
 				slices.Concat(c.orderCommands(true), []*cobra.Command{c.unlockCommand(), c.migrateCommand(), c.raiseCommand(), c.credentialCommand()})...),
 			c.kubeconfigCommand(), c.mcpCommand(), c.skillCommand(), c.explainCommand(), c.completionCommand(), c.helpCommand(), c.versionCommand(), c.licensesCommand(),
 		}},
@@ -76,7 +76,7 @@ func (c *cli) helpCommand() *cobra.Command {
 			case err != nil:
 				return usageError{c.unknownCommand(err)}
 			case len(rest) > 0 && about.HasSubCommands():
-				return about.RunE(about, rest) // it has none of that name
+				return about.RunE(about, rest) // which fails: there is no such command
 			}
 			return about.Help()
 		},
@@ -86,7 +86,7 @@ func (c *cli) helpCommand() *cobra.Command {
 // allHelp is the name under which help shows every group.
 const allHelp = "all"
 
-// rootHelp is what regent and 'regent help' print.
+// rootHelp returns the text of regent and 'regent help'.
 func (c *cli) rootHelp() string {
 	var text strings.Builder
 	text.WriteString(aboutRegent)
@@ -123,7 +123,7 @@ func (c *cli) groupHelp(name string) string {
 	return text.String()
 }
 
-// list prints the commands that do something, those below others with their whole name.
+// list prints the commands that can be run, with their whole name.
 func (g group) list(to *strings.Builder) {
 	for _, one := range g.commands {
 		for _, cmd := range leaves(one) {
@@ -132,7 +132,7 @@ func (g group) list(to *strings.Builder) {
 	}
 }
 
-// leaves are the commands below one or, if there are none, that one.
+// leaves returns the commands below one or, if there are none, the command itself.
 func leaves(one *cobra.Command) []*cobra.Command {
 	if below := one.Commands(); len(below) > 0 {
 		return below
@@ -140,18 +140,18 @@ func leaves(one *cobra.Command) []*cobra.Command {
 	return []*cobra.Command{one}
 }
 
-// nameOf is the name of a command, with that of the command above it.
+// nameOf returns the name of a command, after that of the command above it.
 func nameOf(cmd *cobra.Command) string { return strings.TrimPrefix(cmd.CommandPath(), "regent ") }
 
-// unknownCommand completes cobra's error for a command that does not exist. It suggests the nearest
-// that do.
+// unknownCommand completes cobra's error for a command that does not exist: it suggests similar
+// ones.
 func (c *cli) unknownCommand(err error) error {
 	var word string
 	if n, _ := fmt.Sscanf(err.Error(), "unknown command %q", &word); n == 0 {
 		return err
 	}
 	var found []string
-	names := map[string][]string{} // by what stands last in them
+	names := map[string][]string{} // by their last word
 	for _, g := range c.groups {
 		for _, one := range g.commands {
 			for _, cmd := range append(one.Commands(), one) {
@@ -165,7 +165,7 @@ func (c *cli) unknownCommand(err error) error {
 	return fmt.Errorf("unknown command %q%s", word, meant(found))
 }
 
-// unknownFlag completes the error for a flag that does not exist. It suggests the nearest that do.
+// unknownFlag completes the error for a flag that does not exist: it suggests similar ones.
 func unknownFlag(cmd *cobra.Command, err error) error {
 	unknown, ok := errors.AsType[interface {
 		error
@@ -175,7 +175,7 @@ func unknownFlag(cmd *cobra.Command, err error) error {
 		return err
 	}
 	names := map[string]bool{}
-	for line := range strings.Lines(cmd.Flags().FlagUsages()) { // without those that are hidden
+	for line := range strings.Lines(cmd.Flags().FlagUsages()) { // hidden flags are not among them
 		_, line, _ = strings.Cut(line, "--")
 		name, _, _ := strings.Cut(line, " ")
 		names[name] = true
@@ -187,12 +187,13 @@ func unknownFlag(cmd *cobra.Command, err error) error {
 	return fmt.Errorf("%w%s", err, meant(found))
 }
 
-// nearest returns the names that are the word, or else begin with it or differ in two letters.
+// nearest returns the word if it is a name, or else the names that begin with it or differ from it
+// in at most two letters.
 func nearest[T any](word string, names map[string]T) []string {
 	if _, same := names[word]; same {
 		return []string{word}
 	}
-	all := &cobra.Command{SuggestionsMinimumDistance: 2} // which knows how far one is from another
+	all := &cobra.Command{SuggestionsMinimumDistance: 2} // cobra computes the distances
 	for name := range names {
 		all.AddCommand(&cobra.Command{Use: name, Run: func(*cobra.Command, []string) {}})
 	}
@@ -201,7 +202,7 @@ func nearest[T any](word string, names map[string]T) []string {
 	return found
 }
 
-// meant asks whether one of these was meant.
+// meant returns the question whether one of these was meant, or "".
 func meant(found []string) string {
 	if len(found) == 0 {
 		return ""

@@ -14,7 +14,7 @@ import (
 	"regent/leadership/client"
 )
 
-// keyFlags are the ways to name a key. The flag's value is parsed later, by hand, because the flag
+// keyFlags are the flags that give a key. The value is parsed later, by hand, because the flag
 // library prints values that it cannot parse.
 type keyFlags struct {
 	text string
@@ -33,7 +33,8 @@ func (k *keyFlags) addFor(c *cli, cmd *cobra.Command, id *leadership.CandidateID
 	c.addCandidate(cmd, id, "the candidate's id", c.sameCandidate)
 }
 
-// keyFileLimit is far more than the 43 characters of a key, and bounds what a wrong file can cost.
+// keyFileLimit is far more than the 43 characters of a key; it limits the memory that a wrong file
+// takes.
 const keyFileLimit = 1 << 10
 
 // key reads the key named by the flags or, without them, by REGENT_KEY. It returns nil if none is
@@ -74,7 +75,7 @@ func (c *cli) requireKey(k keyFlags) (leadership.Key, error) {
 	return *key, nil
 }
 
-// nameOfFile is the path, or what - stands for.
+// nameOfFile returns the path, or "standard input" for -.
 func nameOfFile(path string) string {
 	if path == "-" {
 		return "standard input"

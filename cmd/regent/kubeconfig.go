@@ -16,8 +16,7 @@ import (
 // a command.
 const credentialVersion = "client.authentication.k8s.io/v1"
 
-// kubeconfigCommand prints what points a client of Kubernetes at the server. It is written as JSON,
-// which every reader of YAML reads.
+// kubeconfigCommand prints a kubeconfig for the server, as JSON, which is also YAML.
 func (c *cli) kubeconfigCommand() *cobra.Command {
 	namespace, authority := "default", ""
 	cmd := &cobra.Command{
@@ -61,7 +60,7 @@ changed.`,
 	return cmd
 }
 
-// kubernetesUser is the user of a kubeconfig that identifies itself as f does.
+// kubernetesUser returns the user of a kubeconfig that identifies itself as f does.
 func (f bearerFlags) kubernetesUser() (map[string]any, error) {
 	switch {
 	case f.audience != "":
@@ -70,7 +69,7 @@ func (f bearerFlags) kubernetesUser() (map[string]any, error) {
 			"interactiveMode": "Never", "provideClusterInfo": false,
 			"installHint": "regent must be in PATH: it gets the ID token for the Regent server",
 		}}, nil
-	case f.file != "": // clients read a relative path from where the kubeconfig lies
+	case f.file != "": // clients resolve a relative path from the kubeconfig's folder
 		path, err := filepath.Abs(f.file)
 		return map[string]any{"tokenFile": path}, err
 	}
@@ -114,8 +113,8 @@ Clients run this command by themselves, as the kubeconfig tells them.`,
 	return cmd
 }
 
-// useBefore returns when a token should be replaced: a minute before it expires. ok is false if it
-// does not say that. The server verifies the token, not this.
+// useBefore returns when a token should be replaced: a minute before it expires. ok is false if the
+// token does not say when. It does not verify the token; the server does.
 func useBefore(token string) (at time.Time, ok bool) {
 	part := strings.Split(token, ".")
 	if len(part) != 3 {

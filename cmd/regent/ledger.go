@@ -29,7 +29,7 @@ func (f *dataFlags) add(cmd *cobra.Command) {
 	cmd.MarkFlagsMutuallyExclusive("file", "uri")
 }
 
-// keyBeside is requireKey for a command that reads data from a file, or standard input, too.
+// keyBeside is requireKey for a command that also reads data from a file or standard input.
 func (c *cli) keyBeside(file string, key keyFlags) (leadership.Key, error) {
 	if file == "-" && key.file == "-" {
 		return leadership.Key{}, usagef("the data and the key cannot both come from standard input; give --file FILE, or the key by REGENT_KEY or --key-file FILE")
@@ -51,8 +51,8 @@ func (c *cli) readData(path string, most int) ([]byte, error) {
 	return b, nil
 }
 
-// json reads one JSON value; nil if there is a URI in its place. Spaces do not count against most
-// later, so that the file may have some more.
+// json reads one JSON value; nil if there is a URI in its place. The file may be longer than most,
+// because white space will not count.
 func (f dataFlags) json(c *cli, most int) (json.RawMessage, error) {
 	if f.uri != "" {
 		return nil, nil
@@ -67,7 +67,7 @@ func (f dataFlags) json(c *cli, most int) (json.RawMessage, error) {
 	return b, nil
 }
 
-// family is a command that only has others below it.
+// family returns a command that only groups others.
 func (c *cli) family(name, short, long string, commands ...*cobra.Command) *cobra.Command {
 	parent := &cobra.Command{Use: name, Short: short, Long: long}
 	var names []string
@@ -96,8 +96,8 @@ func (c *cli) checkpointGetCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get ELECTION [--data]",
 		Short: "Show the checkpoint of an election",
-		Long: `Show the checkpoint of an election, and which leader has put it. Any caller that may lead or operate the election can do this;
-a leader that wants to go on from it acquires with --inherit, so that no late checkpoint follows.`,
+		Long: `Show the checkpoint of an election, and the leader that put it. Callers that may lead or operate the election may do this.
+A leader that goes on from it must acquire with --inherit, so that no late checkpoint can replace it.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return answer(cmd.Context(), c, leadership.Election(args[0]), (*client.Client).Checkpoint, func(p leadership.Checkpoint) error {
 				switch {
@@ -158,10 +158,10 @@ func checkpointRows(p leadership.Checkpoint) [][]string {
 }
 
 func (c *cli) journalCommand() *cobra.Command {
-	return c.family("journal", "Replicate what leaders do, in order", `A journal is a list of entries that the leaders of an election append, under their fencing tokens, and that followers read in
-order: each entry has an index, from 1, without a gap. What append reports as done is durable. Once a later leader has
-opened the journal, or has appended to it, no earlier one can append any more. A snapshot stands for the first entries,
-which are then deleted.`,
+	return c.family("journal", "Replicate what leaders do, in order", `A journal is a list of entries that the leaders of an election append, under their fencing tokens, and that followers read
+in order: each entry has an index, from 1, without a gap. Entries are durable once append has reported success. Once a
+later leader has opened the journal, or has appended to it, no earlier one can append any more. A snapshot stands for the
+first entries, which are then deleted.`,
 		c.journalAppendCommand(), c.journalReadCommand(), c.journalFollowCommand(), c.journalSnapshotCommand())
 }
 
@@ -246,8 +246,8 @@ func (c *cli) journalReadCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "read ELECTION [--after INDEX] [--generation N] [--limit N]",
 		Short: "Show the entries of a journal",
-		Long: `Show the entries of a journal. Where the first ones are only kept as a snapshot, the exit code is 1, and the error says after
-which index to begin; 'regent journal snapshot' shows it. With --output json each line is an entry.`,
+		Long: `Show the entries of a journal. If the first ones are only kept as a snapshot, the exit code is 1, and the error says after
+which index to begin; 'regent journal snapshot' shows the snapshot. With --output json each line is an entry.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r.Election = leadership.Election(args[0])
 			return answer(cmd.Context(), c, r, readJournal, c.printEntries)
@@ -300,10 +300,10 @@ func (c *cli) journalFollowCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "follow ELECTION [--after INDEX] [--member ID] [--count N]",
 		Short: "Show the entries of a journal as they are appended",
-		Long: `Show the entries of a journal, and then each one as it is appended, until SIGINT or SIGTERM: once, in order and without a gap,
-over broken connections too; --timeout applies to the first answer. Where the first entries are only kept as a snapshot, that
-comes in their place. With --member the reader is a member of the election that has applied what was printed: 'regent members'
-shows how far it lags behind.
+		Long: `Show the entries of a journal, and then each one as it is appended, until SIGINT or SIGTERM: once, in order and without a
+gap, over broken connections too; --timeout applies to the first answer. Where the first entries are only kept as a
+snapshot, that comes in their place. With --member the reader counts as a member of the election that has applied the
+printed entries: 'regent members' shows its lag.
 
 With --output json each line is a document: {"entry":…} or {"snapshot":…}.`,
 		Example: `  regent journal follow state --after 41
@@ -330,7 +330,7 @@ func (c *cli) follow(ctx context.Context, e leadership.Election, f follower) err
 	if err != nil {
 		return err
 	}
-	if err := c.ask(ctx, func(ctx context.Context, server *client.Client) error { // or a wrong address would be tried for ever
+	if err := c.ask(ctx, func(ctx context.Context, server *client.Client) error { // otherwise a wrong address would be retried for ever
 		_, err := server.ReadJournal(ctx, leadership.JournalRequest{Election: e, After: f.after, Limit: 1})
 		if errors.Is(err, leadership.HistoryCompacted) {
 			err = nil // a snapshot comes first

@@ -93,7 +93,8 @@ type minuteCounter struct {
 	unlogged int
 }
 
-// add counts one more. It returns 0, or, if a line is due now, for how many it stands.
+// add counts one event. If a line is due now, it returns the number of events for that line, and
+// otherwise 0.
 func (c *minuteCounter) add(now time.Time) (due int) {
 	c.unlogged++
 	if !c.logged.IsZero() && now.Sub(c.logged) < time.Minute {
@@ -104,7 +105,7 @@ func (c *minuteCounter) add(now time.Time) (due int) {
 	return due
 }
 
-// serverLog takes the lines that net/http logs. A stranger can cause some of them by opening
+// serverLog takes the lines that net/http logs. Any caller can cause some of them by opening
 // connections: of these it logs one a minute, with a count.
 type serverLog struct {
 	log *slog.Logger
@@ -137,8 +138,8 @@ func causedByCaller(line string) bool {
 	return slices.ContainsFunc(starts, func(start string) bool { return strings.HasPrefix(line, start) })
 }
 
-// crowd notes that the limit on connections closes some of them. Their callers see only that a
-// connection broke.
+// crowd records that connections were closed because of the limit on connections. Their callers
+// only see that a connection broke.
 type crowd struct {
 	log   *slog.Logger
 	count func(context.Context) // the metric
@@ -161,7 +162,7 @@ func (c *crowd) displaced() {
 	}
 }
 
-// degraded says what works worse than it should, or "".
+// degraded returns the reason why the service is degraded, or "".
 func (c *crowd) degraded() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

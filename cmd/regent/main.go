@@ -18,7 +18,7 @@ type system struct {
 }
 
 func main() {
-	// The helper processes of regent run are this program, too.
+	// regent run starts this program again as its helper processes.
 	logOut := newAsyncWriter(os.Stderr)
 	if code, played := leash.Main(os.Args, newLogTo(logOut, isTerminal(os.Stderr), "")); played {
 		logOut.drain()

@@ -24,12 +24,12 @@ type many struct {
 
 const manyHelp = `
 
-In place of one election name a pattern, with a * at the end, or --leader, or both:
-the order is given to each election that there is, of those names and with that leader, a few at a time, and goes on after an
-error. The exit code is 9 if it failed for some of them. Elections that come later are not concerned. See --dry-run before.
+In place of one election name a pattern, with a * at the end, or --leader, or both: the order is given to each existing
+election with such a name and that leader, a few at a time, and goes on after an error. The exit code is 9 if it failed
+for some of them. Elections created later are not affected. Try --dry-run first.
 
-Seats of an election stand under its orders: an order but evict is given to the election. Seats whose election is not meant are
-skipped, and the exit code is that of a failure.`
+Orders on an election apply to its seats, so every order but evict is given to the election. Seats whose election is not
+selected are skipped, and the exit code is that of a failure.`
 
 func (m *many) add(cmd *cobra.Command) {
 	cmd.Use = strings.Replace(cmd.Use, "ELECTION", "ELECTION|'PATTERN*' [--leader ID]", 1)
@@ -38,12 +38,12 @@ func (m *many) add(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&m.dryRun, "dry-run", false, "do nothing; print to which elections the order would be given")
 }
 
-// meant reports whether the order is one for many.
+// meant reports whether the order is for many elections.
 func (m *many) meant(args []string) bool {
 	return *m != many{} || leadership.Election(args[0]).IsPattern()
 }
 
-// args expects the name of an election or, for an order on many, what selects them.
+// args expects the name of an election or, for an order on many, a pattern or --leader.
 func (o orderHelp) args(m *many) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if o.kind.Halts() {
@@ -79,7 +79,7 @@ func (o orderHelp) args(m *many) cobra.PositionalArgs {
 // ordersAtOnce is how many of the orders for many are under way at a time.
 const ordersAtOnce = 8
 
-// orderMany gives an order to the elections that are meant, and prints what becomes of each.
+// orderMany gives an order to the selected elections, and prints the result for each.
 func (c *cli) orderMany(ctx context.Context, m many, names string, r leadership.Order) error {
 	patient, err := c.connectPatiently()
 	if err != nil {
@@ -143,8 +143,8 @@ func (c *cli) orderMany(ctx context.Context, m many, names string, r leadership.
 	return cmp.Or(failed, t.err)
 }
 
-// withoutOrderedSeats leaves out the seats of elections that are among them: an order on an
-// election holds for its seats.
+// withoutOrderedSeats leaves out the seats of elections that are in the list: an order on an
+// election applies to its seats.
 func withoutOrderedSeats(leases []leadership.Lease) []leadership.Lease {
 	named := make(map[leadership.Election]bool, len(leases))
 	for _, l := range leases {
@@ -153,11 +153,11 @@ func withoutOrderedSeats(leases []leadership.Lease) []leadership.Lease {
 	return slices.DeleteFunc(leases, func(l leadership.Lease) bool { return named[l.Whole()] })
 }
 
-// orderResult is what became of an order for one of many elections, as a document for programs.
+// orderResult is the result of an order for one of many elections, as a document for programs.
 type orderResult struct {
 	Election leadership.Election    `json:"election"`
-	LeaderID leadership.CandidateID `json:"leaderId,omitzero"`     // as it was found
-	Token    leadership.Token       `json:"fencingToken,omitzero"` // so
+	LeaderID leadership.CandidateID `json:"leaderId,omitzero"`     // as listed
+	Token    leadership.Token       `json:"fencingToken,omitzero"` // as listed
 	Result   applied                `json:"result"`
 	Revision leadership.Revision    `json:"revision,omitzero"` // once it is done
 	Problem  *wire.Problem          `json:"problem,omitzero"`
@@ -173,14 +173,14 @@ func newOrderResult(l leadership.Lease) orderResult {
 	return r
 }
 
-// skip leaves out a seat, which takes no such order.
+// skip records that a seat was left out, because seats take no such order.
 func (o *orderResult) skip(l leadership.Lease) {
 	o.Result = stepSkipped
 	o.err = leadership.Invalid("election", fmt.Errorf("election %q is a seat of %q, and takes no order but evict; to order it for all seats, name %q", l.Election, l.Whole(), l.Whole()))
 }
 
-// give gives the order to the election that was found. An eviction is of the term that was found,
-// and of no later one.
+// give gives the order to a listed election. An eviction names the listed term, so that it ends no
+// later one.
 func (o *orderResult) give(ctx context.Context, server apply.Server, l leadership.Lease, r leadership.Order) {
 	r.Election = l.Election
 	if r.Kind == leadership.OrderEvict {

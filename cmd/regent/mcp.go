@@ -45,13 +45,13 @@ func (c *cli) mcpCommand() *cobra.Command {
 		RunE:    func(cmd *cobra.Command, _ []string) error { return c.serveModel(cmd.Context(), candidate, actor) },
 	}
 	c.addCandidate(cmd, &candidate, "the candidate's id, unless a call of lead says another one", c.newCandidate)
-	cmd.Flags().Var(&value[string]{&actor, "", "NAME", parseText}, "actor", "who gives orders, where the server does not verify its callers (default: the user of this machine)")
+	cmd.Flags().Var(&value[string]{&actor, "", "NAME", parseText}, "actor", "the actor of orders, if the server does not verify its callers (default: the user of this machine)")
 	c.addRemote(cmd)
 	c.from(cmd, "actor")
 	return cmd
 }
 
-// serveModel serves one session, and releases its leases.
+// serveModel serves one session, and then releases its leases.
 func (c *cli) serveModel(ctx context.Context, candidate leadership.CandidateID, actor string) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
@@ -73,7 +73,7 @@ func (c *cli) serveModel(ctx context.Context, candidate leadership.CandidateID, 
 	return s.Run(ctx, io.NopCloser(c.in), unclosed{c.out})
 }
 
-// unclosed is a writer that is not closed.
+// unclosed is a writer whose Close does nothing.
 type unclosed struct{ io.Writer }
 
 func (unclosed) Close() error { return nil }

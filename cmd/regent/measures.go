@@ -23,7 +23,7 @@ type measures struct {
 	server   http.Server
 }
 
-// openMeasures must be called before the parts that are measured are made.
+// openMeasures must be called before the parts to be measured are created.
 func (c *cli) openMeasures(ctx context.Context, s serviceSettings, instance string) (*measures, error) {
 	pipeline, err := export.Setup(ctx, export.Config{
 		Env: c.env, Version: currentBuild().Version, Instance: instance, Prometheus: s.metricsListen != "",
@@ -62,7 +62,8 @@ func (c *cli) openMeasures(ctx context.Context, s serviceSettings, instance stri
 	return m, nil
 }
 
-// onlyFor keeps out pages of sites whose names have come to mean this machine.
+// onlyFor refuses requests for hosts under which the service does not answer, as of pages that use
+// DNS rebinding.
 func onlyFor(answers func(host string) bool, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !answers(r.Host) {
@@ -75,7 +76,7 @@ func onlyFor(answers func(host string) bool, h http.Handler) http.Handler {
 
 const (
 	metricsTimeout     = 10 * time.Second
-	metricsConnections = 16 // from the files that httpapi.Server leaves free
+	metricsConnections = 16 // httpapi.Server leaves that many open files free
 	// flushTimeout is for the last measurements. It is the last of the 10 s that Cloud Run grants.
 	flushTimeout = time.Second
 )

@@ -14,10 +14,10 @@ import (
 )
 
 func (c *cli) membersCommand() *cobra.Command {
-	return reading(c, "members", "Show an election as a cluster: who takes part, and which leader each follows", `Show the members of an election: its leader, the candidates and witnesses that wait, and those that have joined. TERM is the
-fencing token that a member follows, as far as it has said; HEARD, how long ago it was last heard of; POSITION, its place in
-the line of its instance. A member that is not heard of any more vanishes. Of an election with seats the members of each seat
-are shown, too, and SEAT is its number.
+	return reading(c, "members", "Show an election as a cluster: who takes part, and which leader each follows", `Show the members of an election: its leader, the candidates and witnesses that wait, and those that have joined. TOKEN is
+the fencing token that a member follows, if it has reported one; HEARD, how long ago it was last heard of; POSITION, its
+place in the line of its instance. A member that is not heard of any more vanishes. For an election with seats the members
+of each seat are shown, too, and SEAT is its number.
 
 The last lines say how the cluster stands:
   healthy   the leader leads, and no member follows another token
@@ -92,11 +92,12 @@ func (c *cli) joinCommand() *cobra.Command {
 		Use:   "join ELECTION ID [--role follower|worker|witness] [--ttl DURATION] [--note TEXT]",
 		Short: "Be a member of an election until interrupted",
 		Long: `Be a member of an election, so that 'regent members' shows it, leaders can wait for it (see 'regent run --help',
---await-followers), and an electorate counts it as present. It prints who leads, and each change of that, until SIGINT or
-SIGTERM; then it leaves. If it is killed, it vanishes once --ttl is over. A member follows each new fencing token at once.
+--await-followers), and an electorate counts it as present. It prints the leader, and each change of leader, until SIGINT
+or SIGTERM; then it leaves. If it is killed, it vanishes once --ttl is over. A member follows each new fencing token at
+once.
 
-A follower obeys the leader, a worker does its tasks, and a witness counts for the quorum without leading; to Regent they
-differ in nothing else. The id must not be that of another member or candidate.
+A follower obeys the leader, a worker does its tasks, and a witness counts for the quorum without leading; Regent treats
+them alike. The id must not be that of another member or candidate.
 
 With --output json each line is a document: {"election":…,"leader":…,"fencingToken":…}, without a leader while there is none.`,
 		Example: `  regent join reports node-2
@@ -122,8 +123,8 @@ type joinedDocument struct {
 	Token    leadership.Token       `json:"fencingToken"`
 }
 
-// join is a member until a signal comes, or an error that stays. It fails if it has not joined
-// within --timeout at the start; the election may be created meanwhile.
+// join stays a member until a signal or a permanent error comes. It fails if it has not joined
+// within --timeout of the start; until then the election need not exist.
 func (c *cli) join(ctx context.Context, e leadership.Election, config client.MemberConfig) error {
 	server, err := c.connectWith(client.Config{Log: newLog(c.err)})
 	if err != nil {
@@ -135,7 +136,7 @@ func (c *cli) join(ctx context.Context, e leadership.Election, config client.Mem
 	defer cancel(nil)
 	late := time.AfterFunc(c.timeout, func() { cancel(c.noAnswer()) })
 	defer late.Stop()
-	var failed error // of the last join
+	var failed error // the error of the last join
 	config.Failed = func(err error) { failed = err }
 	config.Told = func(leader leadership.CandidateID, token leadership.Token) {
 		late.Stop()

@@ -24,13 +24,13 @@ func (c *cli) migrateCommand() *cobra.Command {
 database); the other stores need nothing. Running it again changes nothing.
 
 With --from, all elections of another store are moved into this one: their fencing tokens and revisions continue, their
-configurations stay, and none has a leader. No election is granted before the lease that the old store knew would have ended.
-In the old store each is deleted, and a mark is left: from then on no server starts on it. A store that elections are moved
-into, or back into, can be served when the command has ended with exit code 0.
+configurations stay, and none has a leader. No election is granted before the lease that the old store knew would have
+ended. In the old store each is deleted, and a mark is left: from then on no server starts on it. The new store can be
+served once the command has ended with exit code 0.
 
 Stop every server of both stores first, and start none before that. The mark does not stop a server that already uses the
-old store: it goes on there, and would grant an election that is new, or that an operator brings back. If the command is
-interrupted, run it again: it continues where it was. To go back, move in the other direction.`,
+old store: that server goes on, and would grant elections that are new there, or that an operator restores there. If the
+command is interrupted, run it again: it continues where it was. To go back, move in the other direction.`,
 		Example: `  regent admin migrate --store spanner:projects/P/instances/I/databases/D
   regent admin migrate --from firestore:P --store spanner:projects/P/instances/I/databases/D --dry-run`,
 		Args: noArguments,

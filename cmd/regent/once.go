@@ -18,14 +18,15 @@ that regent leads, the command is not run, and the exit code is 0. The effect is
 "._@:-", such as a date; the command has it in REGENT_EFFECT, and a service that takes an idempotency key should get it.
 An election with policy.seats is refused, once regent leads one: each of its seats has effects of its own.
 
-An effect is in doubt if a command was begun, and was not seen to end with exit code 0: it has failed or was asked to stop, or
-its machine went down. It may have had its effect, or a part of it; no one else can tell. --if-in-doubt says what to do then:
+An effect is in doubt if a command was begun, and was not seen to end with exit code 0: it has failed or was asked to
+stop, or its machine went down. It may have had its effect, or a part of it; Regent cannot tell. --if-in-doubt says what
+to do then:
   fail   do not run the command; the exit code is 123. Find out, and run regent again with one of these:
   run    run the command again, as for one that may be repeated. To note that all is done: --if-in-doubt run -- true
   skip   do not run the command; the exit code is 0, and the effect stays in doubt
 
-'regent effects ELECTION' shows the effects of an election: the last 1,000, fewer if they have more than 512 KiB. One that is
-forgotten would be new again.
+'regent effects ELECTION' shows the effects of an election: the last 1,000, fewer if they have more than 512 KiB. An
+effect that is dropped would be new again.
 
 Exit codes: those of 'regent run', and
   123  the effect is in doubt, or the command has ended and that could not be noted, or after SIGTERM or SIGINT`
@@ -59,7 +60,7 @@ func (c *cli) onceCommand() *cobra.Command {
 	return cmd
 }
 
-// once does not wait for leadership if the effect is done.
+// once runs a command once. It does not wait for leadership if the effect is done already.
 func (c *cli) once(ctx context.Context, f runFlags, args []string) error {
 	return answer(ctx, c, leadership.Election(args[0]), (*client.Client).Effects, func(all leadership.Effects) error {
 		if slices.ContainsFunc(all.Effects, func(e leadership.Effect) bool { return e.ID == f.effect && e.State == leadership.EffectDone }) {
@@ -69,13 +70,13 @@ func (c *cli) once(ctx context.Context, f runFlags, args []string) error {
 	})
 }
 
-// begin notes the effect, if there is one, and reports whether the command is to be run. Signals
-// that come meanwhile are for the command.
+// begin notes the effect, if there is one, and reports whether to run the command. Signals that
+// come meanwhile are passed on to the command.
 func (r *runner) begin(lease *client.Lease) (run bool, err error) {
 	if r.effect == "" {
 		return true, nil
 	}
-	if lease.Election() != r.election { // it is a seat, which has a log of its own
+	if lease.Election() != r.election { // a seat has its own log of effects
 		return false, usagef("election %q has seats, whose leaders would run the command once each; run it once at an election without policy.seats, or at one seat for all, such as %q", r.election, r.election.Seat(1))
 	}
 	e, err := lease.BeginEffect(lease.Context(), r.effect)
@@ -110,9 +111,9 @@ func (r *runner) finish(lease *client.Lease, stopped bool) error {
 }
 
 func (c *cli) effectsCommand() *cobra.Command {
-	return reading(c, "effects", "Show what the leaders of an election have done once", `Show the effects that leaders of an election have noted, with 'regent once' or the SDK: those that were changed last at the
-end. BY is the leader that has begun it or, if it is done, finished it. A state of begun is of the present leader; inDoubt, of
-an earlier one that was not seen to finish it.`, (*client.Client).Effects, func(all leadership.Effects) error {
+	return reading(c, "effects", "Show what the leaders of an election have done once", `Show the effects that leaders of an election have noted, with 'regent once' or the SDK; the last changed come last. BY is
+the leader that has begun the effect or, if it is done, finished it. STATE is done; begun: the present leader has begun
+it; or inDoubt: an earlier leader has begun it, and has not noted that it is done.`, (*client.Client).Effects, func(all leadership.Effects) error {
 		rows := [][]string{{"EFFECT", "STATE", "AT", "BY", "TOKEN", "RESULT"}}
 		for _, e := range all.Effects {
 			rows = append(rows, []string{string(e.ID), string(e.State), formatTime(e.At), string(e.LeaderID), fmt.Sprint(e.Token), printable(string(e.Result))})

@@ -14,7 +14,7 @@ import (
 	"regent/leadership/client"
 )
 
-// setting is a flag of configure. Without it the election keeps what it has.
+// setting is a flag of configure. Without it the election keeps its value.
 type setting struct {
 	flag string
 	keep func(wanted *leadership.Config, now leadership.Config)
@@ -29,7 +29,7 @@ var settings = []setting{
 	{"description", func(wanted *leadership.Config, now leadership.Config) { wanted.Description = now.Description }},
 }
 
-// takePolicy sets what the flag policy is about.
+// takePolicy copies the settings that the flag --policy gives.
 func takePolicy(to *leadership.Config, from leadership.Config) {
 	to.Term, to.Ballot = from.Term, from.Ballot
 	to.Seats, to.Promotion, to.LeadersOf, to.Delegation = from.Seats, from.Promotion, from.LeadersOf, from.Delegation

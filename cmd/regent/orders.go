@@ -21,11 +21,11 @@ type orderHelp struct {
 	use         string // after the command's name and the election
 	short, long string
 	example     string
-	many        bool // it may be about many elections that there are
-	admin       bool // it stands below 'regent admin'
+	many        bool // it may be given to many existing elections
+	admin       bool // it is a subcommand of 'regent admin'
 }
 
-// orders are the commands by which an operator overrules.
+// orders are the commands that give an operator's orders.
 var orders = []orderHelp{
 	{
 		kind: leadership.OrderAssign, use: "--candidate ID --for DURATION --reason TEXT", short: "Let only one candidate lead for a time",
@@ -116,7 +116,7 @@ func (c *cli) orderCommand(o orderHelp) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               string(o.kind) + " " + about + " " + o.use,
 		Short:             o.short,
-		Long:              o.long + "\n\nThe election's history keeps the reason and who gave the order. " + roles,
+		Long:              o.long + "\n\nThe election's history keeps the reason and the actor. " + roles,
 		Args:              o.args(&m),
 		ValidArgsFunction: c.completeElection,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -154,9 +154,9 @@ func (c *cli) orderCommand(o orderHelp) *cobra.Command {
 	return c.remote(cmd)
 }
 
-// giveOrder gives an order. An eviction names the term that it is about, so that no repetition
-// evicts the next leader, and an approval what it was decided on, so that it counts once. If no
-// candidate leads there is nothing to end.
+// giveOrder gives an order. An eviction names the present term, so that a repeated one cannot evict
+// the next leader. An approval names the revision it was decided on, so that it counts once. An
+// eviction fails if no candidate leads.
 func giveOrder(server *client.Client, ctx context.Context, r leadership.Order) (leadership.Lease, error) {
 	evict, approve := r.Kind == leadership.OrderEvict && r.Token == 0, r.Kind == leadership.OrderApprove && r.IfRevision == 0
 	if !evict && !approve {
@@ -166,7 +166,7 @@ func giveOrder(server *client.Client, ctx context.Context, r leadership.Order) (
 	switch {
 	case err != nil:
 		return leadership.Lease{}, err
-	case approve, now.Config.Seats > 0: // the server says what to evict of seats
+	case approve, now.Config.Seats > 0: // for seats the server's error says what to evict
 		r.IfRevision = now.Revision
 	case now.State != leadership.Held:
 		return leadership.Lease{}, fmt.Errorf("no candidate leads election %q, so there is no term to end; ban a candidate by its id", r.Election)
@@ -189,7 +189,7 @@ type unsureApproval struct {
 
 func (e unsureApproval) Unwrap() error { return e.error }
 
-// tellFrozen says after a pause that leaves a leader where it is how to end its term, too.
+// tellFrozen says, after a pause that lets the leader go on, how to end its term as well.
 func (c *cli) tellFrozen(r leadership.Order, leader leadership.CandidateID) error {
 	if r.Kind != leadership.OrderPause || r.Mode == leadership.PauseDrain || c.output == document {
 		return nil
@@ -237,11 +237,11 @@ func (c *cli) addReason(cmd *cobra.Command, flag, help string, reason, actor *st
 // offerReason is addReason for a command with a reason of its own.
 func (c *cli) offerReason(cmd *cobra.Command, flag, help string, reason, actor *string) {
 	cmd.Flags().Var(&value[string]{reason, *reason, "TEXT", parseText}, flag, help+": one line of at most 256 bytes")
-	cmd.Flags().Var(&value[string]{actor, "", "NAME", parseText}, "actor", "who gives it, where the server does not verify its callers (default: the user of this machine)")
+	cmd.Flags().Var(&value[string]{actor, "", "NAME", parseText}, "actor", "the actor, if the server does not verify its callers (default: the user of this machine)")
 	c.from(cmd, "actor")
 }
 
-// actor is who a command says it acts for. A server that verifies its callers knows better.
+// actor returns the actor that a command names. A server that verifies callers ignores it.
 func (c *cli) actor(named string) string {
 	if named != "" || c.bearer.credential() != nil {
 		return named
@@ -281,7 +281,7 @@ func (c *cli) haltsCommand() *cobra.Command {
 
 func readHalts(server *client.Client, ctx context.Context, e leadership.Election) ([]leadership.Override, error) {
 	all, err := server.Overrides(ctx, e)
-	if errors.Is(err, leadership.NotFound) { // there never was one
+	if errors.Is(err, leadership.NotFound) { // there never was a halt
 		err = nil
 	}
 	return all, err
@@ -295,7 +295,7 @@ func (c *cli) printHalts(all []leadership.Override) error {
 	return c.show(wire.NewOverrides(all), rows)
 }
 
-// barred is what an order is about: a candidate or a pattern, a principal, or both.
+// barred returns the object of a ban in words: a candidate or a pattern, a principal, or both.
 func barred(c leadership.CandidateID, principal string) string {
 	switch {
 	case principal == "":
@@ -352,7 +352,7 @@ func (c *cli) whyCommand() *cobra.Command {
 	})
 }
 
-// whyElection says what holds for all candidates.
+// whyElection prints the reasons that apply to all candidates.
 func (c *cli) whyElection(ctx context.Context, server *client.Client, e leadership.Election) error {
 	l, err := server.Get(ctx, e)
 	if err != nil {
@@ -375,7 +375,7 @@ func (c *cli) whyElection(ctx context.Context, server *client.Client, e leadersh
 	case l.Parked != "":
 		lines = append(lines, fmt.Sprintf("It is parked: %s. If it shall go on, approve fencing token %d.", printable(l.Parked), l.Token))
 	case l.State == leadership.Vacant:
-		x, err := server.Explain(ctx, leadership.ExplainRequest{Election: e, CandidateID: "-"}) // it bars all alike
+		x, err := server.Explain(ctx, leadership.ExplainRequest{Election: e, CandidateID: "-"}) // no candidate has this id, so only general reasons apply
 		if err != nil {
 			return err
 		}
@@ -406,7 +406,7 @@ func standing(l leadership.Lease) string {
 	return "No candidate leads."
 }
 
-// successionLines say what the leader's term stands on, and what is to follow it.
+// successionLines describe the lease that the leader's term stands on, and its succession.
 func successionLines(l leadership.Lease) (lines []string) {
 	if l.State != leadership.Held {
 		return nil
@@ -461,7 +461,7 @@ func (c *cli) printExplanation(x leadership.Explanation) error {
 	return c.show(wire.NewExplanation(x), rows)
 }
 
-// sentence says a cause in words. id is the candidate that it is about.
+// sentence returns a cause in words, for the candidate id.
 func sentence(cause leadership.Cause, id leadership.CandidateID) string {
 	text := cmp.Or(map[leadership.Reason]string{
 		leadership.ReasonHeld:        "candidate " + string(cause.LeaderID) + " leads",

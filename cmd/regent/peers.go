@@ -18,12 +18,12 @@ import (
 	"regent/leadership/wire"
 )
 
-// peerTimeout is how long a peer may take to say whether a lease is held. A renewal of a lease that
-// stands on it waits so long at most.
+// peerTimeout is how long a peer may take to say whether a lease is held, and so the longest that a
+// renewal waits for it.
 const peerTimeout = 2 * time.Second
 
-// named collects NAME=VALUE settings: a flag may be given several times, and each time with several
-// of them between commas.
+// named collects NAME=VALUE settings: a flag may be given several times, each time with several
+// settings, comma-separated.
 type named struct {
 	to   *map[string]string
 	kind string // placeholder in the help
@@ -59,7 +59,7 @@ func (n named) Set(text string) error {
 	return nil
 }
 
-// peerSettings are other services of the same kind, whose leases candidates of this one may name.
+// peerSettings are other Regent services whose leases candidates of this one may name.
 type peerSettings struct {
 	urls      map[string]string // by name
 	audiences map[string]string // of ID tokens from the metadata server
@@ -114,8 +114,8 @@ func (s peerSettings) peers() (service.Peers, error) {
 
 type peers map[string]*client.Client
 
-// Check implements service.Peers. A peer that does not answer, or not this question, is a store
-// that is unavailable: the caller may ask again.
+// Check implements service.Peers. If the peer does not answer this question, the error is
+// StoreUnavailable: the caller may ask again.
 func (p peers) Check(ctx context.Context, peer string, c leadership.TokenCheck) (leadership.Lease, error) {
 	server, known := p[peer]
 	if !known {
@@ -132,7 +132,7 @@ func (p peers) Check(ctx context.Context, peer string, c leadership.TokenCheck) 
 		"peer %s %s, so it is not known whether election %q is led there with fencing token %d; try again until your own deadline", peer, silence(err), c.Election, c.Token)})
 }
 
-// silence says why a peer does not answer a question. It names no address.
+// silence returns why a peer does not answer. The text contains no address.
 func silence(err error) string {
 	var code leadership.Code
 	if errors.As(err, &code) && code != leadership.StoreUnavailable {

@@ -102,7 +102,7 @@ func (c *cli) printGrant(g leadership.Grant, withKey bool) error {
 	return nil
 }
 
-// warnUnsigned says why a lease has no statement, if one was asked for.
+// warnUnsigned prints why a lease has no statement, if one was asked for.
 func (c *cli) warnUnsigned(l leadership.Lease) {
 	if l.StatementError != "" {
 		fmt.Fprintf(c.err, "There is no statement: %s\n", printable(l.StatementError))
@@ -165,7 +165,7 @@ func leaseRows(l leadership.Lease) [][]string {
 	f.add("lock delay", l.Config.LockDelay.String())
 	f.addPositive("retire after", l.Config.RetireAfter)
 	if policy := wire.NewLease(l).Configuration.Policy; policy != nil {
-		text, _ := wire.Marshal(policy) // it has no value without a JSON form
+		text, _ := wire.Marshal(policy) // cannot fail: each value has a JSON form
 		f.add("policy", string(text))
 	}
 	f.add("description", printable(l.Config.Description))
@@ -195,7 +195,7 @@ func leaseRows(l leadership.Lease) [][]string {
 	return f
 }
 
-// successionText says how far a hand-over is; "" if there is none.
+// successionText returns the state of a hand-over; "" if there is none.
 func successionText(l leadership.Lease) string {
 	s := l.Succession
 	switch {
@@ -222,7 +222,7 @@ func viaText(p leadership.Parent) string {
 
 func (c *cli) printLeases(leases []leadership.Lease) error {
 	rows := [][]string{{"ELECTION", "STATE", "LEADER", "TOKEN", "EXPIRES IN", "REVISION"}}
-	seats := map[leadership.Election]int{} // that are led
+	seats := map[leadership.Election]int{} // numbers of seats that have a leader
 	for _, l := range leases {
 		if l.State == leadership.Held {
 			seats[l.Whole()]++
@@ -265,7 +265,7 @@ func (c *cli) printEvents(events []leadership.Event) error {
 	return showAll(c, events, wire.NewEvent, rows)
 }
 
-// howWon says how the leader of an acquired event has won its ballot, and "" if there was none.
+// howWon returns how the leader of an acquired event won its ballot; "" if there was none.
 func howWon(e leadership.Event) string {
 	detail := e.ReadDetail()
 	if e.Type != leadership.EventAcquired || detail.Strategy == "" || detail.Winner == nil {
@@ -291,8 +291,8 @@ func howWon(e leadership.Event) string {
 	return printable(text)
 }
 
-// tells says what an event of a hand-over, of a delegation, of a ban, or of a request for a new
-// epoch is about; "" for any other.
+// tells returns the detail of an event in words: of a hand-over, a delegation, a ban, or a request
+// for a new epoch; "" for any other.
 func tells(e leadership.Event) string {
 	text := ""
 	switch d := e.ReadDetail(); {

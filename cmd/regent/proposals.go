@@ -19,13 +19,14 @@ func (c *cli) proposeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "propose ELECTION ID --kind KIND [--data JSON] [--ttl DURATION] [--wait DURATION] [--candidate ID]",
 		Short: "Ask the leader of an election for a decision",
-		Long: `Ask the leader of an election for a decision, now or within --ttl: a successor gets the open ones. ID names the
-proposal; the same command again is about the same one, so take a new id for each. The proposer is this host, unless
---candidate names another; it needs no lease. It is an address and not a message bus: 64 proposals of an election are open at
-most, 8 of them of one proposer.
+		Long: `Ask the leader of an election for a decision, now or within --ttl: a successor gets the open ones. ID names the proposal;
+the same command again is about the same proposal, so take a new id for each. The proposer is this host, unless
+--candidate names another; it needs no lease. This is no message bus: at most 64 proposals of an election are open, 8 of
+them of one proposer.
 
-With --wait it waits for the decision, and goes on while the server cannot be reached. The exit code is 0 if the proposal was
-accepted, 3 if it was rejected, and 6 if it is still open when the time is over; without --wait, 0 if it is open.`,
+With --wait it waits for the decision, and keeps trying while the server cannot be reached. The exit code is 0 if the
+proposal was accepted, 3 if it was rejected, and 6 if it is still open when the time is over; without --wait, 0 if it is
+open.`,
 		Example: `  regent propose reports scale-3 --kind scale --data '{"to":3}' --wait 5m
   regent propose reports reindex-2026-11-29 --kind reindex --ttl 1h --candidate worker-17`,
 		Args:              electionAnd("proposal's id", leadership.ProposalID.Validate),
@@ -83,8 +84,8 @@ func (c *cli) decideCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "decide ELECTION ID --verdict accepted|rejected [--note TEXT] [--candidate ID] --token N",
 		Short: "Decide a proposal, as the leader of its election",
-		Long: `Decide a proposal, as the leader of its election, once and for good; 'regent proposals' shows those that are open. The same
-command again is safe, and another verdict or note is refused with exit code 2. The exit code is 3 if a later leader has
+		Long: `Decide a proposal, as the leader of its election, once and for good; 'regent proposals' shows those that are open. The
+same command again is safe; another verdict or note is refused with exit code 2. The exit code is 3 if a later leader has
 decided one since, and 4 if the lease is over: this leader must stop.`,
 		Example:           `  regent decide reports scale-3 --verdict accepted --note "from noon on" --candidate agent-1 --token 7`,
 		Args:              electionAnd("proposal's id", leadership.ProposalID.Validate),

@@ -53,7 +53,7 @@ func (c *cli) remote(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// reading is a command that shows what the server says of an election.
+// reading returns a command that reads an election and prints the answer.
 func reading[T any](
 	c *cli, name, short, long string, call func(*client.Client, context.Context, leadership.Election) (T, error), show func(T) error,
 ) *cobra.Command {
@@ -98,12 +98,12 @@ func (c *cli) ask(ctx context.Context, call func(context.Context, *client.Client
 	return call(ctx, server)
 }
 
-// do gives a command to the server.
+// do sends a command to the server.
 func do[C leadership.Command](server *client.Client, ctx context.Context, command C) (leadership.Lease, error) {
 	return server.Do(ctx, command)
 }
 
-// answer makes a call with a request, and prints what comes back.
+// answer makes a call with a request, and prints the answer.
 func answer[R, T any](ctx context.Context, c *cli, r R, call func(*client.Client, context.Context, R) (T, error), show func(T) error) error {
 	return c.ask(ctx, func(ctx context.Context, server *client.Client) error {
 		v, err := call(server, ctx, r)

@@ -33,46 +33,47 @@ With --restart regent campaigns and starts the command again whenever it has end
 leadership was lost, until one of those four signals comes or the command cannot be executed. After a command that ended by
 itself within 10s there is a pause, from 100ms up to 30s, during which other candidates may lead.
 
-With --report-file the command tells its work to the election: it rewrites that file, which REGENT_REPORT_FILE names, with a
-JSON object of at most 2 KiB such as {"progress":412,"tokensUsed":81000,"health":"ok"}. Counters are those of this command.
-A file that is no report is ignored, and the log says so once. With --progress-from-output each line on standard output is
+With --report-file the command tells its work to the election: it rewrites that file, which REGENT_REPORT_FILE names, with
+a JSON object of at most 2 KiB such as {"progress":412,"tokensUsed":81000,"health":"ok"}. Counters are those of this
+command. An invalid file is ignored, and the log says so once. With --progress-from-output each line on standard output is
 progress; standard output is then a pipe, even if regent's own is a terminal.
 
 The candidate is this host, unless --candidate names another, so that an order against it, or a cooldown, holds when it is
-started again. Several on one host are incarnations of one candidate: one leads, and the others wait. Name them if orders or
-ranks shall tell them apart, and for --hand-over from one to another.
+started again. Several on one host are incarnations of one candidate: one leads, and the others wait. Name them if orders
+or ranks must tell them apart, and for --hand-over from one to another.
 
-Who leads next is the election's policy: see --priority, --capabilities and --load, and 'regent configure --help'. With
---await-followers N the command starts only once N members follow the new token ('regent join', or the SDK); the lease is
-renewed meanwhile. If too few do within the duration of the lease, regent releases it, so that another candidate may lead,
-and ends with exit code 120 or, with --restart, waits again.
+The election's policy decides which candidate leads next: see --priority, --capabilities and --load, and 'regent configure
+--help'. With --await-followers N the command starts only once N members follow the new token ('regent join', or the SDK);
+the lease is renewed meanwhile. If too few do within the duration of the lease, regent releases it, so that another
+candidate may lead, and ends with exit code 120 or, with --restart, waits again.
 
-With --hand-over the first SIGTERM or SIGINT does not stop the command yet. Regent names the best candidate that waits as its
-successor, and the command goes on until that is ready, for half of --within at most; then it is stopped, and the lease
-passes to the successor without a vacancy. If no candidate waits, the command is stopped at once, as without --hand-over.
-Another signal skips the wait. A waiting 'regent run' is ready to take over at once or, with --on-succession, once that
-command has ended with exit code 0; its environment has REGENT_ELECTION, REGENT_CANDIDATE_ID, REGENT_SERVER and, of the
-present leader, REGENT_LEADER_ID and REGENT_LEADER_TOKEN. It is killed if the candidate is not to take over any more.
+With --hand-over the first SIGTERM or SIGINT does not stop the command yet. Regent names the best candidate that waits as
+its successor, and the command goes on until that is ready, for half of --within at most; then it is stopped, and the
+lease passes to the successor without a vacancy. If no candidate waits, the command is stopped at once, as without
+--hand-over. Another signal skips the wait. A waiting 'regent run' is ready to take over at once or, with --on-succession,
+once that command has ended with exit code 0; its environment has REGENT_ELECTION, REGENT_CANDIDATE_ID, REGENT_SERVER and,
+of the present leader, REGENT_LEADER_ID and REGENT_LEADER_TOKEN. It is killed if the candidate is no longer the successor.
 
-With --follow-command a shell command runs while another candidate leads, never while this process does: it is stopped,
-within the grace period, before the command starts, anew for each leader, and not run while none leads. Its environment is
-that of --on-succession, and REGENT_LEADER_ADDRESS: the string "address" of at most 256 bytes in the leader's --metadata,
-or nothing. Its output goes to standard error. When it ends by itself, it is started again after a pause, from 100ms up
-to 30s.
+With --follow-command a shell command runs while another candidate leads. It is stopped, within the grace period, before
+the main command starts, restarted for each leader, and not run while none leads. Its environment is that of
+--on-succession, and REGENT_LEADER_ADDRESS: the string "address" of at most 256 bytes in the leader's --metadata, or
+nothing. Its output goes to standard error. When it ends by itself, it is started again after a pause, from 100ms up to
+30s.
 
-With --leader-endpoint this process answers GET and HEAD at that address, whatever the path: 200 while the command runs,
-by the deadline of the lease at that moment, with a JSON object of its election, candidateId and fencingToken; 503 with the
-reason otherwise, also while the command is paused. It is plain HTTP, and answers all that can reach the address.
+With --leader-endpoint this process answers GET and HEAD at that address, on any path: 200 while the command runs and the
+deadline of the lease has not passed, with a JSON object of its election, candidateId and fencingToken; otherwise 503 with
+the reason, also while the command is paused. It is plain HTTP, and answers every caller that can reach the address.
 
-With --inherit the file that REGENT_INHERITED_FILE names has the checkpoint of the last leader, as 'regent acquire --inherit
---output json' shows it; without a checkpoint there is no such variable. No earlier leader can put another one then.
-The command has no key, so it cannot put one of its own with 'regent checkpoint put'; a program that uses the SDK can.
+With --inherit the file that REGENT_INHERITED_FILE names has the checkpoint of the last leader, as 'regent acquire
+--inherit --output json' shows it; without a checkpoint the variable is not set. From then on no earlier leader can put
+one. The command has no key, so it cannot put one of its own with 'regent checkpoint put'; a program that uses the SDK
+can.
 
-While the election is read-only, because fewer members of its electorate are present than the policy's quorum needs, for
-longer than its grace time, the leader must not write; it goes on to lead. The log says so within about a second. With
---on-read-only stop regent stops the command then, releases the lease and ends with exit code 120 or, with --restart, waits
-again. With pause it stops the command's process group from running, with SIGSTOP, and lets it go on when the quorum is
-back; if the lease ends meanwhile, the command is stopped in time as ever. SIGINT, SIGTERM and SIGQUIT wake it, too.
+An election is read-only while fewer members of its electorate are present than the policy's quorum needs, for longer than
+its grace time. The leader keeps its lease, but must not write. The log says so within about a second. With --on-read-only
+stop regent then stops the command, releases the lease and ends with exit code 120 or, with --restart, waits again. With
+pause it sends the command's process group SIGSTOP, and SIGCONT when the quorum is back; if the lease ends meanwhile, the
+command is stopped in time as always. SIGINT, SIGTERM and SIGQUIT also let it continue.
 
 The log says when the end of the term changes, as when an operator evicts the leader. A lease whose term has run out for
 want of progress or of an approval is not released: it ends by itself, so that the election's policy takes effect. When an
@@ -80,14 +81,14 @@ operator begins a new epoch, the token in the command's environment is stale, an
 regent stops it and starts it anew with the new token, under the same lease.
 
 If regent is killed, the command dies with it; if regent is stopped, a second process, the guard, kills the command at the
-deadline. If both are stopped, or get no CPU time, nothing does: then only the fencing token protects. The same holds for
-processes that the command starts in a group of their own and with an environment of their own.
+deadline. If both are stopped, or get no CPU time, nothing kills it: then only the fencing token protects. The same holds
+for processes that the command starts in a group of their own and with an environment of their own.
 
 A process of another user cannot be stopped at the deadline, so the command gains no privileges: on Linux set-uid programs
 such as sudo and su, and file capabilities, have no effect in it and in all that it starts. Elsewhere a set-uid command is
 refused, and what a command starts cannot be checked. With --allow-new-privileges they work, and what they start may go on
-after the lease has ended, while another candidate leads: then only the fencing token protects. Better run regent itself
-as the other user, as in sudo regent run …: it can stop what it starts.
+after the lease has ended, while another candidate leads: then only the fencing token protects. It is better to run regent
+itself as the other user, as in sudo regent run …: then it can stop every process that it starts.
 
 Exit codes: the command's own, or 128+N if signal N killed it, and
   3  another candidate leads (with --no-wait)    6  the wait is over, and another candidate led
@@ -178,7 +179,7 @@ func (c *cli) runCommand() *cobra.Command {
 	return cmd
 }
 
-// addTerm adds what a run and a once have in common.
+// addTerm adds the flags that run and once have in common.
 func (c *cli) addTerm(cmd *cobra.Command, f *runFlags) {
 	flags := cmd.Flags()
 	c.addCandidate(cmd, &f.candidate.ID, "the candidate's id", c.newCandidate)
@@ -213,7 +214,7 @@ func parseFollowers(text string) (int, error) {
 	return n, err
 }
 
-// beforeCommand checks the arguments before the command, of which there must be one.
+// beforeCommand passes the one argument before the command to check.
 func beforeCommand(use string, check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		dash := cmd.ArgsLenAtDash()

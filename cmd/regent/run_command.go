@@ -36,7 +36,7 @@ type runner struct {
 	log      *slog.Logger
 	logOut   *asyncWriter  // destination of log
 	reporter *reporter     // nil if nothing is reported
-	noticed  chan struct{} // capacity 1: there was a notice
+	noticed  chan struct{} // capacity 1: something in the lease has changed
 	endpoint leaderEndpoint
 }
 
@@ -93,7 +93,7 @@ func (r *runner) passOutput() {
 	}
 }
 
-// notice wakes what attends to the lease.
+// notice wakes attend, which watches the lease.
 func (r *runner) notice(client.Notice) {
 	select {
 	case r.noticed <- struct{}{}:
@@ -113,8 +113,8 @@ func lookUp(name string) (string, error) {
 	return "", exitStatus{exitNotExecutable, fmt.Errorf("%q cannot be executed: %w", name, errors.Unwrap(err))}
 }
 
-// listen catches the signals that are passed on, except those that this process was started to
-// ignore, as under nohup.
+// listen catches the signals to be passed on, except those that this process was started to ignore,
+// as under nohup.
 func (r *runner) listen() (stop func()) {
 	heard := slices.DeleteFunc(slices.Clone(leash.Signals), signal.Ignored)
 	signal.Notify(r.signals, heard...)
@@ -136,7 +136,7 @@ func (r *runner) run(ctx context.Context) error {
 		if errors.Is(end.Err, leash.ErrDeadline) && ending.MustRunOut() {
 			lease.LetEnd()
 		} else {
-			end.Err = cmp.Or(end.Err, err) // with which it did not begin
+			end.Err = cmp.Or(end.Err, err) // why the command did not start
 			r.resign(lease, end)
 		}
 		if err != nil || !r.again(end) {
@@ -168,7 +168,7 @@ func (r *runner) campaign(ctx context.Context) (*client.Lease, error) {
 	return lease, err
 }
 
-// ask campaigns as the flags say.
+// ask campaigns with the candidate and the wait of the flags.
 func (r *runner) ask(ctx context.Context) (*client.Lease, error) {
 	if r.noWait || r.wait == 0 {
 		ctx, cancel := context.WithTimeout(ctx, r.timeout)
@@ -283,7 +283,7 @@ var errNewEpoch = errors.New("a new epoch has begun: the command starts anew und
 // errReadOnly stops a command whose election has lost its quorum.
 var errReadOnly = errors.New("the election is read-only")
 
-// attend reports what the command does, and asks for its end if a new epoch begins. It stops or
+// attend sends the command's reports, and stops the command if a new epoch begins. It stops or
 // pauses it while the election is read-only, if the flags ask for that.
 func (r *runner) attend(lease *client.Lease, token leadership.Token, stop chan<- error, pause chan<- bool, over <-chan struct{}) {
 	every := min(lease.Duration()/10, time.Second)
@@ -383,7 +383,8 @@ func (r *runner) commandEnv(l *client.Lease, token leadership.Token) []string {
 	return append(r.publicEnv(), ours...)
 }
 
-// publicEnv returns regent's environment without secrets, and without what it sets for commands.
+// publicEnv returns regent's environment without secrets, and without the variables that it sets
+// for commands.
 func (r *runner) publicEnv() []string {
 	replaced := []string{
 		"REGENT_ELECTION", "REGENT_FENCING_TOKEN", "REGENT_CANDIDATE_ID", "REGENT_SERVER", "REGENT_DEADLINE_FILE", "REGENT_REPORT_FILE",
@@ -398,7 +399,7 @@ func (r *runner) publicEnv() []string {
 // releaseLimit is how long a release may take beyond the end of the lease.
 const releaseLimit = time.Second
 
-// resign releases the lease, with how the command has ended. It must be gone.
+// resign releases the lease, with the outcome of the command, which must be gone.
 func (r *runner) resign(lease *client.Lease, end leash.End) {
 	limit := max(min(lease.Deadline()-boottime.Now(), r.timeout), 0) + releaseLimit
 	ctx, cancel := context.WithTimeout(context.Background(), limit)

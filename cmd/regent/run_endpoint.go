@@ -21,13 +21,13 @@ import (
 type leaderEndpoint struct {
 	election leadership.Election
 	lease    atomic.Pointer[client.Lease] // the last one under which the command ran; nil before the first
-	paused   atomic.Bool                  // the command is
+	paused   atomic.Bool                  // the command is paused
 }
 
 const (
 	endpointTimeout     = 5 * time.Second
 	endpointConnections = 64
-	endpointHeaderBytes = 4 << 10 // and as much again, which net/http adds
+	endpointHeaderBytes = 4 << 10 // net/http adds as much again
 )
 
 func parseLeaderEndpoint(text string) (string, error) {
@@ -41,7 +41,7 @@ func parseLeaderEndpoint(text string) (string, error) {
 	return text, nil
 }
 
-// openEndpoint begins to answer, if the flags ask for it, until close is called.
+// openEndpoint serves the endpoint, if the flags ask for it, until close is called.
 func (r *runner) openEndpoint() (close func(), err error) {
 	if r.leaderEndpoint == "" {
 		return func() {}, nil
@@ -85,7 +85,7 @@ func (e *leaderEndpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		status, answer.CandidateID, answer.Token = http.StatusOK, lease.CandidateID(), lease.Token()
 	}
-	text, _ := wire.Marshal(answer) // it has no value without a JSON form
+	text, _ := wire.Marshal(answer) // cannot fail: each value has a JSON form
 	w.WriteHeader(status)
 	w.Write(append(text, '\n'))
 }

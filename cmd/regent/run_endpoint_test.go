@@ -38,7 +38,7 @@ func TestTheLeaderEndpointSaysWhoLeadsByTheDeadlineOfTheLease(t *testing.T) {
 		says("before the first lease", "GET", 503, `{"election":"reports","reason":"this process does not lead yet"}`)
 
 		config := server.Config()
-		var clock atomic.Int64 // what the leader's clock is ahead by
+		var clock atomic.Int64 // how far the leader's clock is ahead
 		now := config.Clock
 		config.Clock = func() time.Duration { return now() + time.Duration(clock.Load()) }
 		config.Candidate = client.Candidate{ID: "ann", LeaseDuration: 30 * time.Second}
@@ -54,7 +54,7 @@ func TestTheLeaderEndpointSaysWhoLeadsByTheDeadlineOfTheLease(t *testing.T) {
 		says("while it leads", "GET", 200, `{"election":"reports","candidateId":"ann","fencingToken":1}`)
 		says("while it leads", "HEAD", 200, "")
 		says("by another method", "POST", 405, `{"election":"reports","reason":"ask with GET or HEAD"}`)
-		clock.Store(int64(l.Remaining())) // no goroutine has looked at the clock since
+		clock.Store(int64(l.Remaining())) // no goroutine has read the clock since
 		says("at the deadline", "GET", 503, `{"election":"reports","reason":"this process does not lead any more: `)
 		clock.Store(0)
 		says("when the clock goes back", "HEAD", 503, "")

@@ -24,8 +24,8 @@ type followed struct {
 	grace   time.Duration
 }
 
-// follow runs the command of --follow-command while another candidate leads, until stop is called,
-// which returns when the command and all that it started is gone. Stop may be called again.
+// follow runs the command of --follow-command while another candidate leads, until stop is called.
+// stop returns when the command and all processes that it started are gone. It may be called again.
 func (r *runner) follow(ctx context.Context) (stop func()) {
 	if r.followCommand == "" {
 		return func() {}
@@ -44,7 +44,7 @@ func beside(ctx context.Context, run func(context.Context)) (stop func()) {
 	}
 }
 
-// followLeaders hears of the leaders, and follows each until the next.
+// followLeaders watches the election, and follows each leader until the next.
 func (r *runner) followLeaders(ctx context.Context) {
 	known, stop := followed{}, func() {}
 	defer func() { stop() }()
@@ -142,7 +142,7 @@ func (r *runner) followOne(ctx context.Context, leader followed) {
 // followMark marks the processes of a command that follows.
 const followMark = "REGENT_FOLLOW_FILE"
 
-// besideEnv is the environment of a command that runs while another candidate leads.
+// besideEnv returns the environment of a command that runs while another candidate leads.
 func (r *runner) besideEnv(candidate, leader leadership.CandidateID, token leadership.Token) []string {
 	return append(r.publicEnv(),
 		"REGENT_ELECTION="+string(r.election), "REGENT_CANDIDATE_ID="+string(candidate), "REGENT_SERVER="+r.cli.server,

@@ -16,14 +16,13 @@ import (
 	"regent/leadership/wire"
 )
 
-// relay passes signals on to the command until it is over. The first SIGTERM or SIGINT begins a
-// hand-over, and is passed on once the successor is ready, or does not come in time; another signal
-// that asks regent to end does not wait for that. It returns the signals that the command did not
-// get any more.
+// relay passes signals on to the command until the command has ended. The first SIGTERM or SIGINT
+// begins a hand-over, and is passed on once the successor is ready, or is not ready in time. A
+// second such signal is passed on at once. relay returns the signals that the command did not get.
 func (r *runner) relay(lease *client.Lease, to chan os.Signal, over <-chan struct{}) (left []os.Signal) {
 	ctx, cancel := context.WithCancel(lease.Context())
-	var held os.Signal         // until the hand-over is done
-	var handed <-chan struct{} // closed then
+	var held os.Signal         // held back until the hand-over is done
+	var handed <-chan struct{} // closed when the hand-over is done
 	defer func() {
 		cancel()
 		if handed != nil {
@@ -67,8 +66,8 @@ func (r *runner) relay(lease *client.Lease, to chan os.Signal, over <-chan struc
 	}
 }
 
-// handOver names the best candidate that waits as the successor. The channel is closed when that is
-// ready, or is not to be waited for.
+// handOver names the best waiting candidate as the successor. The channel is closed when the
+// successor is ready, or waiting for it is over.
 func (r *runner) handOver(ctx context.Context, lease *client.Lease) <-chan struct{} {
 	done := make(chan struct{})
 	go func() {
@@ -88,7 +87,7 @@ func (r *runner) handOver(ctx context.Context, lease *client.Lease) <-chan struc
 	return done
 }
 
-// prepare runs the command of --on-succession, which loads what the successor needs.
+// prepare runs the command of --on-succession, which loads the data that the successor needs.
 func (r *runner) prepare(ctx context.Context, s client.Succession) error {
 	r.log.Info("preparing to take over", "election", s.Election, "leader", s.LeaderID, "left", s.Left)
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", r.onSuccession)
@@ -102,8 +101,8 @@ func (r *runner) prepare(ctx context.Context, s client.Succession) error {
 	return nil
 }
 
-// inheritedFile writes what the last leader has left to a file, which remove deletes, and returns
-// the variable that names it; none if there is nothing.
+// inheritedFile writes the last leader's checkpoint to a file, which remove deletes, and returns
+// the variable that names the file; nil if there is no checkpoint.
 func inheritedFile(lease *client.Lease) (variables []string, remove func(), err error) {
 	left := lease.Inherited()
 	if left == nil {
@@ -113,7 +112,7 @@ func inheritedFile(lease *client.Lease) (variables []string, remove func(), err 
 	if err != nil {
 		return nil, nil, err
 	}
-	f, err := os.CreateTemp("", "regent-inherited-*.json") // for its user alone
+	f, err := os.CreateTemp("", "regent-inherited-*.json") // readable only by this user
 	if err != nil {
 		return nil, nil, err
 	}

@@ -18,7 +18,7 @@ import (
 	"regent/test/process"
 )
 
-// worker is a command that says under which token it leads, and that it was told to stop.
+// worker is a command that prints the token under which it leads, and that it was told to stop.
 const worker = `trap 'echo stopping $REGENT_FENCING_TOKEN; exit 7' TERM; echo leads $REGENT_FENCING_TOKEN; while :; do sleep 0.05; done`
 
 // wrapper is a `regent run`.
@@ -82,7 +82,7 @@ func (r *wrapper) ends(t *testing.T, code int) {
 	}
 }
 
-// eventTypes are the types of an election's events.
+// eventTypes returns the types of an election's events.
 func eventTypes(t *testing.T, env []string) (types []leadership.EventType) {
 	t.Helper()
 	for line := range strings.Lines(regent(t, env, "history reports --output json").want(t, exitDone).out) {

@@ -13,11 +13,12 @@ import (
 	"regent/test/process"
 )
 
-// pidWorker is worker, and says its PID first. It waits without starting processes.
+// pidWorker is worker, but prints its PID first, and waits without starting processes.
 const pidWorker = `trap 'echo stopping $REGENT_FENCING_TOKEN; exit 7' TERM; sleep 3600 & echo $$; wait`
 
 // quorate starts a server with an election that is read-only a second after a member has gone, and
-// a run that leads it. It returns what makes that member come and go, and the command's PID.
+// a run that leads it. It returns functions by which that member comes and goes, and the command's
+// PID.
 func quorate(t *testing.T, flags ...string) (r *wrapper, come, leave func(), pid int) {
 	t.Helper()
 	p := startProcess(t, "--store", "memory:")

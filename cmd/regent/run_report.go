@@ -15,22 +15,22 @@ import (
 	"regent/leadership/client"
 )
 
-// reporter brings what the command says of its work into the report of the lease: from a file that
-// the command rewrites, or from the lines that it prints. The command may be started several times
-// under one lease, and the report is of all of them together.
+// reporter sets the report of the lease from the command's reports: a file that the command
+// rewrites, or the lines that it prints. The command may be started several times under one lease;
+// the report adds them up.
 type reporter struct {
 	path  string       // "" for none
 	lines *lineCounter // nil for none
 	log   *slog.Logger
 
 	seen   fs.FileInfo   // of the file when it was read last; nil if there was none
-	bad    bool          // the file was not a report, and the log says so
-	before client.Report // the counters of the commands before this one
+	bad    bool          // the file was no valid report, and that was logged
+	before client.Report // sum of the earlier commands of this lease
 	file   client.Report // of this command
-	from   int64         // how many lines there were when the lease was granted
+	from   int64         // number of lines when the lease was granted
 }
 
-// granted forgets the last lease.
+// granted resets the reporter for a new lease.
 func (r *reporter) granted() {
 	r.before, r.file = client.Report{}, client.Report{}
 	if r.lines != nil {
@@ -38,8 +38,7 @@ func (r *reporter) granted() {
 	}
 }
 
-// begin is called before the command starts. What an earlier command has left in the file is not
-// this one's.
+// begin is called before the command starts. It ignores the file that an earlier command has left.
 func (r *reporter) begin() {
 	r.before, r.file = sum(r.before, r.file), client.Report{}
 	if r.path != "" {
@@ -58,8 +57,8 @@ func (r *reporter) step(l *client.Lease) {
 	r.tell(l.Report(all))
 }
 
-// read reads the file if it has changed. One that is no report is ignored; an empty one without a
-// word, because a shell empties a file before it writes.
+// read reads the file if it has changed. It logs and ignores an invalid report. It ignores an empty
+// file silently, because a shell empties a file before it writes.
 func (r *reporter) read() {
 	now, err := os.Stat(r.path)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && r.seen != nil && same(r.seen, now) {
@@ -79,7 +78,7 @@ func (r *reporter) read() {
 	r.file, r.bad = report, false
 }
 
-// tell logs an error, once until a report was right.
+// tell logs an error, once until a valid report has come.
 func (r *reporter) tell(err error) {
 	if err != nil && !r.bad {
 		r.bad = true
@@ -110,7 +109,7 @@ func readReport(path string, info fs.FileInfo) (client.Report, error) {
 	return client.ParseReport(text)
 }
 
-// sum is the report b with the counters of a added.
+// sum returns the report b with the counters of a added.
 func sum(a, b client.Report) client.Report {
 	b.Progress += a.Progress
 	b.Tasks += a.Tasks
@@ -124,8 +123,8 @@ func sum(a, b client.Report) client.Report {
 type lineCounter struct {
 	in, out *os.File
 	count   atomic.Int64
-	ended   atomic.Bool   // there are no commands any more
-	done    chan struct{} // closed when all was passed on
+	ended   atomic.Bool   // no command runs any more
+	done    chan struct{} // closed when all output was passed on
 }
 
 // newLineCounter returns a counter, and the file that is the standard output of the commands.
@@ -139,14 +138,14 @@ func newLineCounter(out *os.File) (c *lineCounter, to *os.File, err error) {
 	return c, to, nil
 }
 
-// pipeSize is the most that a pipe holds.
+// pipeSize is the capacity of a pipe.
 const pipeSize = 64 << 10
 
 // pass copies until all writers are gone. A process that has escaped from a command may write for
-// ever: after the commands have ended no more counts than was in the pipe then.
+// ever, so after the commands have ended it copies at most pipeSize more bytes.
 func (c *lineCounter) pass() {
 	defer close(c.done)
-	defer c.in.Close() // a command whose reader is gone hears of it
+	defer c.in.Close() // so that a command gets an error once its reader is gone
 	buffer := make([]byte, 32<<10)
 	for late := 0; late < pipeSize; {
 		n, err := c.in.Read(buffer)
@@ -165,7 +164,7 @@ func (c *lineCounter) pass() {
 	}
 }
 
-// end waits until all that the commands have printed was passed on.
+// end waits until all output of the commands was passed on.
 func (c *lineCounter) end(to *os.File) {
 	to.Close()
 	c.ended.Store(true)

@@ -15,8 +15,8 @@ import (
 	"regent/leadership/wire"
 )
 
-// settingsOfScripts are the variables of a script's environment that its commands see, beside those
-// that stand before their arguments.
+// settingsOfScripts are the variables of a script's environment that its commands get, besides
+// those before their arguments.
 var settingsOfScripts = []string{"REGENT_SERVER", "REGENT_CANDIDATE", "REGENT_KEY", "REGENT_TOKEN", "REGENT_ACTOR", "REGENT_OUTPUT"}
 
 // TestScripts runs sessions of users, each with a server of its own whose clock stands still.

@@ -46,8 +46,8 @@ func (c *cli) serveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve [--listen HOST:PORT] [--store STORE] [--events TOPIC] [--members TOPIC]",
 		Short: "Run the service",
-		Long: `Run the service until SIGINT or SIGTERM. Calls under way may finish; a second signal stops it at once.
-If the store fails for good, serve exits with code 5, for a supervisor to restart it.
+		Long: `Run the service until SIGINT or SIGTERM. Calls in progress may finish; a second signal stops it at once. If the store
+fails for good, serve exits with code 5, for a supervisor to restart it.
 
 Stores:
   memory:                                      in memory, lost when the process ends
@@ -76,9 +76,9 @@ Doors, beside REST:
   /apis, with --kubernetes                     Leases, for kubectl and Kubernetes clients; see 'regent kubeconfig'
   /mcp, with --mcp                             tools for language models; 'regent mcp' serves the same over stdio
 
-Peers are other services, such as the one of a whole company for those of its regions. A candidate here may name a lease
-that it holds there ('regent acquire --via'), and its own then ends with that one. Each peer is asked with :checkToken; it
-must let this service read: --peer-audience and --peer-id-token-file say with which identity.
+Peers are other Regent services, such as those of regions for a global one. A candidate here may name a lease that it
+holds at a peer ('regent acquire --via'); its lease here then ends no later than that one. This service calls :checkToken
+of the peer, which must grant it the right to read; --peer-audience and --peer-id-token-file give it an identity there.
 
 Statements: a leader that asks for it gets a signed statement that it holds its lease, which others verify offline ('regent
 verify', SERVER/.well-known/jwks.json). Keys are rotated by --statement-key NEW,OLD, after OLD,NEW for five minutes.
@@ -86,9 +86,9 @@ verify', SERVER/.well-known/jwks.json). Keys are rotated by --statement-key NEW,
 With --tls-cert and --tls-key, PEM files, it serves HTTPS (TLS 1.2 or later, HTTP/2). Changed files are used within seconds,
 without a restart.
 
-OpenTelemetry's variables, such as OTEL_EXPORTER_OTLP_ENDPOINT=https://telemetry.googleapis.com,
-send metrics and traces to a collector; --metrics-listen serves metrics to Prometheus. With --metrics-elections they also
-show these elections by name: whether each is led, its token, for how long, and the candidates in line.
+OpenTelemetry's variables, such as OTEL_EXPORTER_OTLP_ENDPOINT=https://telemetry.googleapis.com, send metrics and traces
+to a collector; --metrics-listen serves metrics to Prometheus. With --metrics-elections they also show these elections by
+name: whether each has a leader, its token, the time since the leader changed, and the candidates in line.
 
 PORT, which Cloud Run sets, means 0.0.0.0:PORT unless an address is given. If a variable such as
 SPANNER_EMULATOR_HOST is set, serve starts only with --dev, and then serves this machine only.`,
@@ -122,7 +122,7 @@ func (s *serviceSettings) addTo(c *cli, cmd *cobra.Command) {
 	cmd.Flags().Var(&value[[]string]{&s.access.issuers, "", "URL,…", parseTexts}, "auth-issuer", "the issuer of valid credentials (default "+defaultIssuer+")")
 	cmd.Flags().Var(&value[[]string]{&s.access.probe, "", "URL,…", parseTexts}, "auth-probe", "with platform: the URL of this service, which is asked without a credential to see that Cloud Run refuses that (default: the URL that Cloud Run gives it); required, alone or beside a URL: refuse every call until that is seen")
 	cmd.Flags().Var(&value[[]string]{&s.access.proxies, "", "AUDIENCE,…", parseTexts}, "iap-audience", "also admit people who come through Google's Identity-Aware Proxy, whose assertions have this audience: /projects/NUMBER/locations/REGION/services/SERVICE")
-	cmd.Flags().Var(&value[string]{&s.access.file, "", "FILE", parseText}, "access", "a YAML file that says who may do what; changes are followed")
+	cmd.Flags().Var(&value[string]{&s.access.file, "", "FILE", parseText}, "access", "the access file, in YAML: roles and limits of principals; changes are followed")
 	cmd.Flags().Var(&value[string]{&s.certificate.cert, "", "FILE", parseText}, "tls-cert", "serve HTTPS with this certificate, in PEM, its issuers' after it; changes are followed")
 	cmd.Flags().Var(&value[string]{&s.certificate.key, "", "FILE", parseText}, "tls-key", "the key of the certificate, in PEM")
 	cmd.Flags().Var(&value[[]string]{&s.statementKeys, "", "KEY,…", addKeys(&s.statementKeys)}, "statement-key", "sign statements with this key: a file, in PEM (PKCS #8, Ed25519 or P-256), or "+kmsPrefix+"projects/…/cryptoKeyVersions/N; more keys after it are published only (default: none)")
@@ -142,7 +142,7 @@ func (s *serviceSettings) addTo(c *cli, cmd *cobra.Command) {
 
 // serve runs the service until ctx ends, a signal comes, or the store has failed for good.
 func (c *cli) serve(ctx context.Context, s serviceSettings) error {
-	if c.env["GOGC"] == "" { // calls leave much behind, of which little lives
+	if c.env["GOGC"] == "" { // calls make much garbage, and little of the heap stays live
 		debug.SetGCPercent(200)
 		debug.SetMemoryLimit(httpapi.MemoryLimit())
 	}
@@ -155,7 +155,7 @@ func (c *cli) serve(ctx context.Context, s serviceSettings) error {
 	}
 	defer m.close()
 	defer whenDone(ctx, func() {
-		stop() // from now on a signal ends the process
+		stop() // the next signal ends the process
 		m.log.Info("stopping")
 	})()
 	at, err := openEndpoint(s, m.log) // before the store, which may be created
@@ -180,8 +180,8 @@ func (c *cli) serve(ctx context.Context, s serviceSettings) error {
 	return errors.Join(c.serveStore(ctx, m, who, name, at, s, leases), leases.Close())
 }
 
-// whenDone calls do in a goroutine when ctx is done. The returned function waits until it has
-// returned or, if ctx is not done, calls it off.
+// whenDone calls do in a goroutine when ctx is done. wait cancels that if ctx is not done, and
+// otherwise waits until do has returned.
 func whenDone(ctx context.Context, do func()) (wait func()) {
 	returned := make(chan struct{})
 	callOff := context.AfterFunc(ctx, func() {
@@ -213,8 +213,8 @@ func (c *cli) openStore(ctx context.Context, log *slog.Logger, s serviceSettings
 	return leases, nil
 }
 
-// makeStateFolder makes the folder of the default store, for its user alone. It makes no other
-// folder.
+// makeStateFolder creates the folder of the default store, accessible only by this user. It creates
+// no other folder.
 func (c *cli) makeStateFolder(path string) error {
 	if state, err := statePath(c.env); err != nil || state != path {
 		return nil
@@ -269,7 +269,7 @@ func (c *cli) serveStore(ctx context.Context, m *measures, who *access, name str
 	}
 	ready.draining.Store(true)
 	var closing sync.WaitGroup
-	closing.Go(beside.close) // a call under way may delay it, until the server hurries
+	closing.Go(beside.close) // a call in progress may delay it, until hurry is called
 	defer closing.Wait()
 	late, release := context.WithTimeout(background, finishTimeout+answerTimeout)
 	defer release()
@@ -341,8 +341,7 @@ func instanceName(env map[string]string) string {
 	return name[:min(len(name), enough)] + "-" + strings.ToLower(rand.Text())
 }
 
-// newServer returns a server. hurry makes its calls answer without waiting for the store any
-// longer.
+// newServer returns a server. After hurry, calls in progress answer without waiting for the store.
 func newServer(h http.Handler, displaced func(), log *slog.Logger) (server *http.Server, hurry func()) {
 	server = httpapi.Server(h, displaced)
 	server.ErrorLog = newServerLog(log)
@@ -381,12 +380,12 @@ func (c *cli) greet(log *slog.Logger, at *endpoint, s serviceSettings) {
 // Of the 10 seconds that Cloud Run grants, these leave 2 for background work to finish, and more
 // for the store to close.
 const (
-	finishTimeout = 4 * time.Second // for calls under way to finish
-	answerTimeout = time.Second     // then for those that still wait for the store to answer without it
+	finishTimeout = 4 * time.Second // for calls in progress to finish
+	answerTimeout = time.Second     // then for the remaining calls to answer without the store
 )
 
-// shutdown lets calls under way finish. After finish it calls hurry, and after answer it closes the
-// remaining connections.
+// shutdown lets calls in progress finish. After the time finish it calls hurry; after the further
+// time answer it closes the remaining connections.
 func shutdown(server *http.Server, hurry func(), finish, answer time.Duration) error {
 	late := time.AfterFunc(finish, hurry)
 	defer late.Stop()
@@ -403,8 +402,8 @@ type readiness struct {
 	store    service.Store
 	instance *instance.Instance
 	crowd    crowd
-	latch    func() string // nil if callers are not verified by the platform
-	access   *authz.File   // nil without one
+	latch    func() string // as access.latch
+	access   *authz.File   // nil without an access file
 	draining atomic.Bool
 
 	mu    sync.Mutex
@@ -421,8 +420,8 @@ type question struct {
 const (
 	// readyTimeout is how long the store may take to count as reachable. Probes do not wait longer.
 	readyTimeout = 2 * time.Second
-	// readyFor is how long an answer of the store is shared: probes of any number cost one call of
-	// it in that time.
+	// readyFor is how long an answer of the store is shared: however many probes come, they cost
+	// one call in that time.
 	readyFor = time.Second
 )
 
@@ -440,7 +439,7 @@ func (r *readiness) check(ctx context.Context) (degraded string, err error) {
 	select {
 	case <-q.answered:
 		access := ""
-		if r.access != nil && r.access.Invalid() { // anyone may ask, so why is in the log
+		if r.access != nil && r.access.Invalid() { // any caller may read this, so the cause is only in the log
 			access = "the access file has changed and cannot be used: the one before stays in force here, and no instance can start; the log says why"
 		}
 		return joined(r.instance.Degraded(), r.crowd.degraded(), access), q.err
@@ -449,7 +448,7 @@ func (r *readiness) check(ctx context.Context) (degraded string, err error) {
 	}
 }
 
-// ask returns the newest question, or asks anew.
+// ask returns the newest question, or asks a new one if that is older than readyFor.
 func (r *readiness) ask(ctx context.Context) *question {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -460,7 +459,7 @@ func (r *readiness) ask(ctx context.Context) *question {
 	r.asked = q
 	go func() {
 		defer close(q.answered)
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readyTimeout) // the others wait for it, too
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readyTimeout) // other probes wait for it, too
 		defer cancel()
 		_, q.err = r.store.List(ctx, "", "", 1)
 	}()

@@ -33,7 +33,7 @@ func startProcess(t *testing.T, args ...string) *server {
 	return &server{p, []string{"REGENT_SERVER=" + p.URL}}
 }
 
-// itself is a command of this program.
+// itself returns a command that runs this program.
 func itself(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], args...)
@@ -207,7 +207,7 @@ func TestLongCallsLeaveRoomForRenewalsWithoutAuthentication(t *testing.T) {
 	t.Parallel()
 	s := startService(t, []string{"REGENT_LISTEN=127.0.0.1:0"}, "--store", "memory:", "--auth", "none", "--max-concurrency", "2")
 	env := []string{"REGENT_SERVER=http://" + s.log.Await(t, "serving")["address"].(string)}
-	start(t, env, "watch --all").line(t) // the one long call of two requests at a time
+	start(t, env, "watch --all").line(t) // the only long call that two requests at a time allow
 	if r := regent(t, env, "watch --all --count 1").want(t, exitOther); !strings.Contains(r.err, "keeps its other requests for renewals") {
 		t.Errorf("another long call: %s", r.err)
 	}

@@ -39,7 +39,7 @@ func TestStrangersCauseOneLineAMinuteInTheLog(t *testing.T) {
 	})
 }
 
-// net/http words the line: this holds serverLog to it.
+// serverLog depends on the wording of net/http: this test checks it.
 func TestJunkOnATLSPortIsCountedAsSuch(t *testing.T) {
 	t.Parallel()
 	files := certificateFiles(t)

@@ -17,8 +17,8 @@ import (
 	"regent/store"
 )
 
-// serviceSettings are the settings of serve. As the flags give them, an empty string means that a
-// setting was not made.
+// serviceSettings are the settings of serve. Before resolve, an empty string means that a setting
+// was not given.
 type serviceSettings struct {
 	listen string // HOST:PORT
 	store  string // see store.Open
@@ -27,8 +27,8 @@ type serviceSettings struct {
 	// or noMembers.
 	members string
 	dev     bool
-	// eventsEndpoint is what events are published through; see pubsub.ParseEndpoint. "" for the
-	// nearest region.
+	// eventsEndpoint is the Pub/Sub endpoint for publishing events; see pubsub.ParseEndpoint. ""
+	// means the nearest region.
 	eventsEndpoint string
 	access         accessSettings
 	peers          peerSettings
@@ -46,15 +46,14 @@ type serviceSettings struct {
 	history     time.Duration // see store.Config
 	cacheExpiry time.Duration // see instance.Config
 	streamLimit time.Duration // see httpapi.Config
-	// maxConcurrency is how many requests the platform sends at a time; 0 if it does not bound
-	// them.
+	// maxConcurrency is the number of requests that the platform sends at a time; 0 means no limit.
 	maxConcurrency int
 }
 
 // noEvents means that events stay in their process.
 const noEvents = "none"
 
-// noMembers means that each instance knows its own members alone.
+// noMembers means that each instance knows only its own members.
 const noMembers = "none"
 
 const defaultListen = "127.0.0.1:8080"
@@ -86,8 +85,8 @@ func (s *serviceSettings) resolveEvents() error {
 	return nil
 }
 
-// resolveMembers resolves where instances tell each other of members. Events have another topic:
-// subscribers of theirs would hear messages that are no events.
+// resolveMembers resolves the topic of members. It must differ from the topic of events, whose
+// subscribers expect only events.
 func (s *serviceSettings) resolveMembers() error {
 	s.members = cmp.Or(s.members, noMembers)
 	if s.members == noMembers {
@@ -97,7 +96,7 @@ func (s *serviceSettings) resolveMembers() error {
 		return usagef("--members %s: %w; or give %s, and each instance knows only the members that call it", s.members, err, noMembers)
 	}
 	if s.members == s.events {
-		return usagef("--members and --events name one topic, %s; give each its own: they have other messages", s.members)
+		return usagef("--members and --events name the same topic, %s; give each its own, because their messages differ", s.members)
 	}
 	return nil
 }

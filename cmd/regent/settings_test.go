@@ -83,7 +83,7 @@ func TestAThousandProbesWithinASecondAskTheStoreOnce(t *testing.T) {
 		r := &readiness{store: leases, instance: inst}
 		gone, leave := context.WithCancel(t.Context())
 		leave()
-		if _, err := r.check(gone); err == nil { // whose question the others share
+		if _, err := r.check(gone); err == nil { // its question is shared by the others
 			t.Error("a caller that is gone was answered")
 		}
 		var probes sync.WaitGroup
@@ -159,8 +159,7 @@ func TestAnInstanceThatCannotTellWhoCallsIsNotReadyAndSaysWhy(t *testing.T) {
 	}
 }
 
-// TestServeAndDoctorPublishThroughTheEndpoint sees by the bus's refusal, with an emulator, that
-// both give it the endpoint.
+// The bus refuses an endpoint together with an emulator, which shows that both commands pass it on.
 func TestServeAndDoctorPublishThroughTheEndpoint(t *testing.T) {
 	t.Setenv("PUBSUB_EMULATOR_HOST", "127.0.0.1:1")
 	env := []string{"PUBSUB_EMULATOR_HOST=127.0.0.1:1", "REGENT_EVENTS_ENDPOINT=europe-west4-pubsub.googleapis.com:443"}
@@ -180,11 +179,11 @@ func TestAHostWithoutANameOfItsOwnIsTold(t *testing.T) {
 	t.Setenv("GCE_METADATA_HOST", "127.0.0.1:1")
 	env := startServer(t, newClock())
 	r := regent(t, env, "acquire jobs --output json")
-	if r.code != exitDone || !strings.Contains(r.out, `"leaderId":"writer.`) || strings.Count(r.err, "no name of its own") != 1 || !strings.Contains(r.err, "REGENT_CANDIDATE") {
+	if r.code != exitDone || !strings.Contains(r.out, `"leaderId":"writer.`) || strings.Count(r.err, "no stable name") != 1 || !strings.Contains(r.err, "REGENT_CANDIDATE") {
 		t.Errorf("acquire: %+v", r)
 	}
 	r = regent(t, env, "renew jobs --token 1 --key "+testKey(1))
-	if r.code != exitUsage || !strings.Contains(r.err, "--candidate is missing; give it, or set REGENT_CANDIDATE; this host has no name of its own") {
+	if r.code != exitUsage || !strings.Contains(r.err, "--candidate is missing; give it, or set REGENT_CANDIDATE; this host has no stable name") {
 		t.Errorf("renew: %+v", r)
 	}
 	t.Setenv("CLOUD_RUN_JOB", "nightly")

@@ -21,7 +21,7 @@ import (
 	"regent/leadership/statement"
 )
 
-// kmsPrefix begins a statement key that Cloud KMS keeps.
+// kmsPrefix begins the name of a statement key in Cloud KMS.
 const kmsPrefix = "kms:"
 
 // openIssuer reads the keys that sign statements. It returns nil if there are none.
@@ -37,7 +37,7 @@ func openIssuer(ctx context.Context, s serviceSettings, kms *cloud.Client) (*sta
 		}
 		keys = append(keys, key)
 	}
-	url := "" // the audience of a service is its URL, most often
+	url := "" // an audience of a service is usually its URL
 	if i := slices.IndexFunc(s.access.audiences, func(a string) bool { return strings.HasPrefix(a, "https://") }); i >= 0 {
 		url = s.access.audiences[i]
 	}
@@ -84,12 +84,12 @@ func (c *cli) verifyCommand() *cobra.Command {
 		Long: `Verify a statement that a leader got with its lease ('regent acquire --statement'), with the server's public keys. If
 it is bad or has expired, the exit code is 3.
 
-It prints the claims, as JSON. A statement proves that this token was granted to this leader, until then by the store's
-clock. It does not prove that the leader still leads: it may have released, been ended, and there may be a newer token.
-A resource still compares tokens.
+It prints the claims, as JSON. A statement proves that this token was granted to this leader until its expiry, by the
+store's clock. It does not prove that the leader still leads: the leader may have released, its term may have been ended,
+and there may be a newer token. A resource must still compare tokens.
 
-With --listen it answers HTTP instead, for nginx's auth_request and Envoy's ext_authz: 200 to requests whose one header
-Regent-Statement is good, with Regent-Election, Regent-Fencing-Token and Regent-Leader as it says, and 403 to others.`,
+With --listen it answers HTTP instead, for nginx's auth_request and Envoy's ext_authz: 200 to requests with one header
+Regent-Statement that is valid, with the headers Regent-Election, Regent-Fencing-Token and Regent-Leader; 403 to others.`,
 		Example: `  regent verify "$STATEMENT" --keys https://regent.example.com/.well-known/jwks.json --election reports
   regent verify --listen 127.0.0.1:8090 --keys jwks.json --election reports`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -151,7 +151,7 @@ func (c *cli) verifier(keys string, want statement.Want) (func(context.Context, 
 		return nil, usagef("--keys %s: %w", keys, err)
 	}
 	return func(_ context.Context, text string) (statement.Claims, error) {
-		set, err := read() // each time: keys are rotated
+		set, err := read() // read each time, because keys are rotated
 		if err != nil {
 			return statement.Claims{}, fmt.Errorf("%w: --keys %s: %w", leadership.StoreUnavailable, keys, err)
 		}
@@ -168,7 +168,7 @@ func (c *cli) serveVerdicts(ctx context.Context, at string, verify func(context.
 		return err
 	}
 	server := httpapi.Server(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		claims, err := verify(r.Context(), strings.Join(r.Header.Values("Regent-Statement"), ",")) // no two are one
+		claims, err := verify(r.Context(), strings.Join(r.Header.Values("Regent-Statement"), ",")) // several headers are no valid statement
 		switch {
 		case unreachable(err):
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)

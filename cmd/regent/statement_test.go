@@ -131,7 +131,7 @@ func TestVerifyAnswersAProxy(t *testing.T) {
 			t.Fatal(err)
 		}
 		request.Header["Regent-Statement"] = strings.Split(sent, " ")
-		request.Header["Regent-Fencing-Token"] = []string{"99"} // of a sender that lies
+		request.Header["Regent-Fencing-Token"] = []string{"99"} // a forged header
 		response, err := http.DefaultClient.Do(request)
 		if err != nil {
 			t.Fatal(err)

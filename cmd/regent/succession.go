@@ -19,12 +19,12 @@ func (c *cli) handOverCommand() *cobra.Command {
 		Use:   "hand-over ELECTION [--candidate ID] --token N [--to ID] [--within DURATION]",
 		Short: "Name the successor of the present term",
 		Long: `Name the successor of the present term, as its leader. The leader goes on until the successor has loaded what it needs
-('regent term ready'); 'regent status' shows that. Then it stops, and says so with 'regent term yield': the successor leads with its
-next acquire, without a vacancy, and no other candidate can come between. If the successor does not come, the term ends all
-the same within the time given, and the line goes on.
+('regent term ready'); 'regent status' shows that. Then it stops, and says so with 'regent term yield': the successor
+leads with its next acquire, without a vacancy, and no other candidate can lead in between. If the successor does not
+come, the term ends within the time given anyway, and the next candidate in line leads.
 
-Without --to it is the best candidate that waits in line; if none waits, the exit code is 1: release the lease instead.
-'regent run --hand-over' does all of this when it is told to end.`,
+Without --to the successor is the best candidate that waits in line; if none waits, the exit code is 1: release the lease
+instead. 'regent run --hand-over' does all of this on the first SIGTERM or SIGINT.`,
 		Example: `  regent hand-over reports --candidate agent-1 --token 7
   regent hand-over reports --candidate agent-1 --token 7 --to agent-2 --within 2m --reason "this host is drained"`,
 	}
@@ -45,7 +45,7 @@ with the key under which it is going to lead: no other key can take its place th
 	}, &r, &r, sayReady)
 }
 
-// sayReady says it of the present term.
+// sayReady says that the successor is ready, under the token of the present term.
 func sayReady(server *client.Client, ctx context.Context, r leadership.LeaseRequest) (leadership.Lease, error) {
 	now, err := server.Get(ctx, r.Election)
 	if err != nil {
@@ -71,8 +71,8 @@ func (c *cli) yieldCommand() *cobra.Command {
 		Use:   "yield ELECTION [--candidate ID] --token N",
 		Short: "Stop leading in favour of a successor that is ready",
 		Long: `Say that the leader has stopped, so that its successor can lead. From then on the leader must not act. Only the successor
-that has said 'regent term ready' is granted the lease, in one step with the end of this term; if it does not come within 10s, or
-the end of the lease, the line goes on. While no successor is ready the exit code is 3: yield
+that has said 'regent term ready' is granted the lease, in one step with the end of this term; if it does not come within
+10s, or by the end of the lease, the next candidate in line leads. While no successor is ready the exit code is 3: yield
 again later, or release the lease. The leader must not act in either case.`,
 	}, &r, &r.LeaseRequest, do)
 }
@@ -82,10 +82,10 @@ func (c *cli) requestApprovalCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "request-approval ELECTION --candidate ID --token N --note TEXT [--new-epoch]",
 		Short: "Ask operators to let the term go on",
-		Long: `Ask operators to let the present term go on, as its leader. This is for elections whose policy has "approval". The leader keeps
-renewing meanwhile; operators see the question, and answer it with 'regent approve'. Asking again before they have answered
-changes nothing. With --new-epoch the leader asks to go on under the next fencing token, as for a new task; it is for the
-operator to approve with --new-epoch, too.`,
+		Long: `Ask operators to let the present term go on, as its leader. This is for elections whose policy has "approval". The leader
+keeps renewing meanwhile; operators see the request, and answer it with 'regent approve'. Asking again before they have
+answered changes nothing. With --new-epoch the leader asks to go on under the next fencing token, as for a new task; the
+operator must then approve with --new-epoch, too.`,
 		Example: `  regent request-approval reports --candidate agent-1 --token 7 --note "the draft is ready"
   regent request-approval reports --candidate agent-1 --token 7 --note "the second report begins" --new-epoch`,
 	}
@@ -100,10 +100,10 @@ func (c *cli) delegateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delegate ELECTION --child NAME [--candidate ID] --token N [--depth N] [--children N] [--budget N]",
 		Short: "Make an election for a part of the leader's task",
-		Long: `Make the election ELECTION.NAME for a part of the task, as the leader of ELECTION. Its candidates acquire it as any other, and
-a lease there ends with the leader's at the latest. The leader of the child may delegate in turn, within the limits given
-here, which are counted against those of the parent: the policy "delegation" of an election that was not delegated has
-them, by default 8 levels, 64 children and no budget. The same command again changes nothing.`,
+		Long: `Make the election ELECTION.NAME for a part of the task, as the leader of ELECTION. Candidates acquire it like any other,
+and a lease there ends no later than the leader's. The leader of the child may delegate in turn, within the limits given
+here, which are taken from those of the parent. The limits of an election that was not delegated are in its policy
+"delegation", by default 8 levels, 64 children and no budget. The same command again changes nothing.`,
 		Example: `  regent delegate research --child sources --candidate agent-1 --token 7 --depth 2 --children 8 --budget 50000
   regent acquire research.sources --candidate agent-4`,
 	}

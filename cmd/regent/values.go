@@ -36,8 +36,8 @@ func (v *value[T]) Set(text string) error {
 func (v *value[T]) String() string { return v.text }
 func (v *value[T]) Type() string   { return v.kind }
 
-// addChoice adds a flag that takes one of the words; the help names the usual one, which *to or its
-// zero value stands for.
+// addChoice adds a flag that takes one of the words. The help names usual as the default, which is
+// *to or stands for its zero value.
 func addChoice[T ~string](c *cli, cmd *cobra.Command, to *T, usual T, flag, kind, usage string, words ...T) {
 	var all []string
 	for _, word := range words {
@@ -97,7 +97,7 @@ var (
 	parseToken     = integers(1, leadership.MaxToken, fmt.Sprintf("a fencing token is an integer from 1 to %d", leadership.MaxToken))
 )
 
-// integers parses an integer between the bounds. Of anything else the error says what it must be.
+// integers parses an integer between the bounds. must is the error for anything else.
 func integers[T ~int | ~int64](least, most T, must string) func(string) (T, error) {
 	return func(text string) (T, error) {
 		n, err := strconv.ParseInt(text, 10, 64)
@@ -171,7 +171,7 @@ func parseOverride(text string) (leadership.OverrideID, error) {
 	return leadership.OverrideID(id), err
 }
 
-// parsePolicy reads the member policy of a configuration as the API takes it. The result has
+// parsePolicy parses the member policy of a configuration, in the form of the API. The result has
 // nothing else.
 func parsePolicy(text string) (leadership.Config, error) {
 	var body wire.ConfigureRequest
@@ -187,8 +187,7 @@ func parseMetadata(text string) ([]byte, error) {
 	return []byte(text), err
 }
 
-// durations parses a duration between the bounds, in any unit. Of anything else the error says what
-// it must be.
+// durations parses a duration between the bounds, in any unit. must is the error for anything else.
 func durations(least, most time.Duration, must string) func(string) (time.Duration, error) {
 	return func(text string) (time.Duration, error) {
 		d, err := time.ParseDuration(text)

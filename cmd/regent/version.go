@@ -16,7 +16,7 @@ var version string
 type build struct {
 	Version  string `json:"version"`
 	Revision string `json:"revision,omitempty"` // of the source; "+" is appended if it was modified
-	Time     string `json:"time,omitempty"`     // of the revision
+	Time     string `json:"time,omitempty"`     // of the commit
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
 }
@@ -73,7 +73,7 @@ func (c *cli) licensesCommand() *cobra.Command {
 	return c.printing("licenses", "Print the licenses of the modules in this binary", "", thirdParty)
 }
 
-// printing is a command that prints a text.
+// printing returns a command that prints a text.
 func (c *cli) printing(name, short, long, text string) *cobra.Command {
 	return &cobra.Command{
 		Use:   name,

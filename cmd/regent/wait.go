@@ -58,7 +58,7 @@ type waiter struct {
 	server   *client.Client
 	end      time.Time // of the wait
 	tries    int       // consecutive calls that failed early
-	reported bool      // the outage was reported
+	reported bool      // the outage was printed
 }
 
 // waitForLease calls until the candidate leads, the wait is over, or another call would not help.
@@ -92,13 +92,13 @@ func (w *waiter) left() time.Duration {
 	return max(time.Until(w.end), 0).Round(time.Millisecond)
 }
 
-// transient reports whether the same call may succeed soon. A lease that is lost is that of an
-// earlier call: it was over when this one renewed it.
+// transient reports whether the same call may succeed soon. LeaseLost is transient: an earlier call
+// was granted a lease, which had ended when this call renewed it.
 func transient(err error) bool {
 	return unreachable(err) || errors.Is(err, wire.RateLimited) || errors.Is(err, leadership.LeaseLost)
 }
 
-// reportOutage tells a person once that the server does not answer, until it answers again.
+// reportOutage prints once that the server does not answer, until it answers again.
 func (w *waiter) reportOutage(err error, held bool) {
 	if !held && !w.reported {
 		w.notice("still waiting", err)

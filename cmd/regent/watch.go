@@ -26,9 +26,9 @@ func (c *cli) watchCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "watch ELECTION|'PATTERN*'|--all [--count N]",
 		Short: "Show events as they happen",
-		Long: `Show the state of an election, or of all (--all), or of all whose names begin as the pattern does, and then each event at
-once, until SIGINT or SIGTERM. A broken connection is restored without missing an event; --timeout applies to the first
-connection. Of an election that has seats when it begins, the state and the events of its seats are shown, too.
+		Long: `Show the state of an election, of all (--all), or of those that match a pattern, and then each event at once, until SIGINT
+or SIGTERM. A broken connection is restored without missing an event; --timeout applies to the first connection. Of an
+election that has seats when it begins, the state and the events of its seats are shown, too.
 
 With --output json each line is a document: {"cursor":…,"snapshot":…} for the state of an election, {"cursor":…,"event":…}
 for an event and, of several, {"cursor":…,"ready":true} once all were shown. --after resumes after a cursor; for
@@ -56,7 +56,7 @@ one election without seats the cursor is the revision. Of several, some events m
 			switch {
 			case pattern:
 				r.Election, r.Prefix = "", begin
-			case err == nil: // a cursor of an election and its seats
+			case err == nil: // a cursor resumes a stream of an election and its seats
 				r.Election, r.Of = "", r.Election
 			}
 			return c.watch(cmd.Context(), r, count)
@@ -129,12 +129,12 @@ func (c *cli) watch(ctx context.Context, r client.WatchRequest, count int) error
 	return c.watch(ctx, r, count) // again, with its seats
 }
 
-// noAnswer is the error of a server that did not answer in time.
+// noAnswer returns the error of a server that did not answer in time.
 func (c *cli) noAnswer() error {
 	return &url.Error{Op: http.MethodGet, URL: c.server, Err: context.DeadlineExceeded}
 }
 
-// notice tells a person about a transient error.
+// notice prints a transient error.
 func (c *cli) notice(what string, err error) {
 	if c.output == table {
 		fmt.Fprintf(c.err, "regent: %s: %s\n", what, c.sentence(err))
@@ -160,7 +160,7 @@ func newNewsDocument(n client.News) newsDocument {
 }
 
 func (c *cli) newsPrinter(r client.WatchRequest) func(client.News) error {
-	from := min(1, len(r.Election)) // of one election, the name is known
+	from := min(1, len(r.Election)) // for one election, the first column is left out
 	table := columns{
 		[]string{"ELECTION", "REVISION", "AT", "TYPE", "LEADER", "BEFORE", "TOKEN"}[from:],
 		[]int{16, 8, 20, 10, 16, 16, 5}[from:],
@@ -186,7 +186,7 @@ func newsRow(n client.News) []string {
 
 // columns formats a table whose rows are printed one by one. A column grows with its cells.
 type columns struct {
-	header []string // until it was printed, with the first row
+	header []string // printed with the first row, and then nil
 	widths []int
 }
 

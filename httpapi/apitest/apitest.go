@@ -22,8 +22,7 @@ func Load(tb testing.TB) Node {
 	return New(tb).root
 }
 
-// Contract checks exchanges; a violation fails its test. All methods may be called at the same
-// time.
+// Contract checks exchanges; a violation fails its test. All methods are safe for concurrent use.
 type Contract struct {
 	tb testing.TB
 	*spec
@@ -42,7 +41,7 @@ func New(tb testing.TB) *Contract {
 	return &Contract{tb: tb, spec: s, keys: map[string]bool{}}
 }
 
-// Exchange is a request with its reply.
+// Exchange is a request and its reply.
 type Exchange struct {
 	Request     *http.Request // its body does not matter
 	RequestBody []byte
@@ -51,8 +50,8 @@ type Exchange struct {
 	Body        []byte
 }
 
-// Check checks an exchange. The reply must always be as the contract says; the request too, unless
-// the reply refuses it. No reply may repeat a key.
+// Check checks an exchange. The reply must conform to the contract; so must the request, unless the
+// reply refuses it. No reply may repeat a key.
 func (c *Contract) Check(x Exchange) {
 	c.tb.Helper()
 	if err := c.check(x); err != nil {
@@ -101,7 +100,7 @@ func (c *Contract) check(x Exchange) error {
 			return fmt.Errorf("header %s: %w", name, err)
 		}
 	}
-	if x.Header.Get("Content-Type") == wire.StreamType { // checked above, or as it is read: see stream
+	if x.Header.Get("Content-Type") == wire.StreamType { // checked above, or while it is read: see stream
 		return nil
 	}
 	return checkBody(response.At("content"), x.Header, x.Body)
@@ -142,7 +141,7 @@ func checkValues(described Node, values []string) error {
 	return nil
 }
 
-// checkBody checks a body against the one of the contents that is of its type.
+// checkBody checks a body against the content of its media type.
 func checkBody(contents Node, header http.Header, body []byte) error {
 	if contents.Value() == nil {
 		return nil
@@ -158,7 +157,7 @@ func checkBody(contents Node, header http.Header, body []byte) error {
 	return nil
 }
 
-// refused reports whether the status means that the request was wrong, or was not looked at.
+// refused reports whether the status means that the request was invalid, or was not read.
 func refused(status int) bool {
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests:

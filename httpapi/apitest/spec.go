@@ -23,7 +23,7 @@ import (
 // spec is openapi.yaml. Its schemas are JSON Schema 2020-12.
 type spec struct {
 	root  Node
-	paths map[string]*regexp.Regexp // by the path as it stands in the document
+	paths map[string]*regexp.Regexp // by the path in the document
 
 	mu       sync.Mutex           // guards compiler
 	compiler *jsonschema.Compiler // compiles each schema once
@@ -31,8 +31,7 @@ type spec struct {
 
 const location = "file:///openapi.json"
 
-// load reads the document, and checks its references and examples. It does not change, and takes a
-// while to read.
+// load reads the document once, and checks its references and examples.
 var load = sync.OnceValues(func() (*spec, error) {
 	var document any
 	if err := yaml.Unmarshal(httpapi.Spec(), &document); err != nil {
@@ -50,11 +49,11 @@ var load = sync.OnceValues(func() (*spec, error) {
 	return s, s.root.check()
 })
 
-// pattern makes a path a pattern of URLs. A colon after an election begins a verb.
+// pattern turns a path into a pattern of URLs. A colon after an election begins a verb.
 var pattern = strings.NewReplacer(`\{election\}`, `(?P<election>[^/:]+)`, `\{`, `(?P<`, `\}`, `>[^/]+)`)
 
-// find returns the path of the document that is the request's, with its parameters. The path is
-// zero if there is none.
+// find returns the path item of a request, and the parameters in its path. The item is zero if
+// there is none.
 func (s *spec) find(r *http.Request) (path Node, parameters map[string]string) {
 	for name, pattern := range s.paths {
 		if values := pattern.FindStringSubmatch(r.URL.EscapedPath()); values != nil {
@@ -68,7 +67,7 @@ func (s *spec) find(r *http.Request) (path Node, parameters map[string]string) {
 	return Node{}, nil
 }
 
-// Node is a value in the document. The zero Node is none.
+// Node is a value in the document. The zero Node has no value.
 type Node struct {
 	spec  *spec
 	at    string // its JSON pointer
@@ -76,7 +75,7 @@ type Node struct {
 }
 
 // At returns a member of an object or an element of an array, a member of that, and so on. It
-// follows references, but for one that it ends at.
+// follows references, except the last.
 func (n Node) At(names ...string) Node {
 	for _, name := range names {
 		n = n.referred()
@@ -129,7 +128,7 @@ func (n Node) referred() Node {
 	return n
 }
 
-// fits checks a JSON value against the schema that the node is.
+// fits checks a JSON value against this schema.
 func (n Node) fits(value any) error {
 	n.spec.mu.Lock()
 	schema, err := n.spec.compiler.Compile(location + n.at)
@@ -140,7 +139,7 @@ func (n Node) fits(value any) error {
 	return schema.Validate(value)
 }
 
-// fitsJSON is fits for a document.
+// fitsJSON is fits for the text of a JSON document.
 func (n Node) fitsJSON(document []byte) error {
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(document))
 	if err != nil {
@@ -158,7 +157,7 @@ func (n Node) fitsText(text string) error {
 	return err
 }
 
-// check checks that references lead somewhere, and that examples are what their schemas say.
+// check checks that references resolve, and that examples fit their schemas.
 func (n Node) check() error {
 	object, _ := n.value.(map[string]any)
 	if to, refers := object["$ref"]; refers {

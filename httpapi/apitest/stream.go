@@ -10,7 +10,7 @@ import (
 	"regent/leadership/wire"
 )
 
-// stream is a body that is checked event by event as it is read.
+// stream returns the body, which is checked event by event while it is read.
 func (c *Contract) stream(r *http.Request, body io.ReadCloser) io.ReadCloser {
 	return &stream{ReadCloser: body, contract: c, request: r}
 }

@@ -8,7 +8,7 @@ import (
 	"regent/leadership/wire"
 )
 
-// RoundTrip is a transport that does what a test says.
+// RoundTrip is a transport that is a function of a test.
 type RoundTrip func(*http.Request) (*http.Response, error)
 
 // RoundTrip implements http.RoundTripper.

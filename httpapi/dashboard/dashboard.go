@@ -24,17 +24,17 @@ var assets embed.FS
 // policy allows the page its own files and calls of its own origin, and nothing else.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
 
-// Rights says what a caller may do. An *instance.Guarded implements it.
+// Rights reports the rights of a caller. An *instance.Guarded implements it.
 type Rights interface {
-	// May reports whether the caller of the context may make a call about the election; of a call
-	// about all elections it is "".
+	// May reports whether the caller of the context may make a call about the election; "" stands
+	// for a call about all elections.
 	May(ctx context.Context, verb wire.Verb, e leadership.Election) bool
-	// Covered returns the names and patterns of the elections that May may be true of.
+	// Covered returns the names and patterns of the elections for which May can be true.
 	Covered(ctx context.Context, verb wire.Verb) []leadership.Election
 }
 
-// New returns the page. visitor answers at PathVisitor: a Visitor behind whatever finds out who
-// calls.
+// New returns the page. visitor answers at PathVisitor: a Visitor behind the authentication of
+// callers.
 func New(visitor http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET "+PathVisitor, visitor)
@@ -61,17 +61,17 @@ func send(w http.ResponseWriter, file string) {
 	w.Write(text) // an error means that the caller has left
 }
 
-// visit is what the page is told of its visitor.
+// visit describes the visitor to the page.
 type visit struct {
 	Principal string      `json:"principal,omitzero"` // left out if callers are not verified
 	May       []wire.Verb `json:"may"`
 
-	// In an answer about all elections: over which of them the visitor may give an order, of those
-	// that the page gives to many. Without an election an order is left out.
+	// In an answer about all elections, Orders has for each order of forMany the elections that the
+	// visitor may give it to. An order without elections is left out.
 	Orders map[wire.Verb][]leadership.Election `json:"orders,omitempty"`
 }
 
-// asked are the calls that the page makes.
+// asked are the calls of the page whose rights it is told.
 var asked = []wire.Verb{
 	wire.VerbList, wire.VerbWatchAll, wire.VerbRead, wire.VerbWatch, wire.VerbExplain, wire.VerbCheckpoint, wire.VerbJournal,
 	wire.VerbAssign, wire.VerbEvict, wire.VerbPause, wire.VerbResume, wire.VerbBan, wire.VerbApprove, wire.VerbLift,
@@ -80,8 +80,8 @@ var asked = []wire.Verb{
 // forMany are the orders that the page gives to many elections.
 var forMany = []wire.Verb{wire.VerbEvict, wire.VerbPause, wire.VerbResume}
 
-// Visitor says who the caller is, and which calls it may make about the election in the query or,
-// without one, about all elections. It makes none of them, and leaves no audit record.
+// Visitor answers with the caller's principal, and the calls that it may make about the election in
+// the query or, without one, about all elections. It makes no call, and leaves no audit record.
 func Visitor(rights Rights) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		e := leadership.Election(r.URL.Query().Get("election"))
@@ -106,7 +106,7 @@ func Visitor(rights Rights) http.Handler {
 		}
 		body, err := wire.Marshal(answer)
 		if err != nil {
-			panic(err) // texts can always be encoded
+			panic(err) // cannot fail: strings can be encoded
 		}
 		w.Header().Set("Content-Type", wire.ContentType)
 		w.Write(body) // an error means that the caller has left

@@ -29,7 +29,7 @@ func get(h http.Handler, who *authn.Principal, path string) *http.Response {
 	return w.Result()
 }
 
-// guarded lets in what the access file allows. It has no service: no call is made.
+// guarded admits the calls that the access file allows. It has no service, because no call is made.
 func guarded(t *testing.T, role wire.Role) http.Handler {
 	t.Helper()
 	return over(t, role, "*")

@@ -27,7 +27,8 @@ func (all) Covered(context.Context, wire.Verb) []leadership.Election {
 
 var _ dashboard.Rights = (*instance.Guarded)(nil)
 
-// Whatever verifies callers, the page itself is shown, and its question says what is missing.
+// However callers are verified, the page itself is shown, and the refusal of its question says what
+// is missing.
 func TestAVisitorWithoutACredentialGetsThePageAndIsToldToSignIn(t *testing.T) {
 	t.Parallel()
 	issuer, proxy := issuertest.New(), issuertest.NewProxy()

@@ -25,10 +25,10 @@ const (
 
 const (
 	maxBody  = 64 << 10 // bytes
-	maxDepth = 16       // objects and arrays within each other: twice what a Lease has
+	maxDepth = 16       // levels of nesting: twice those of a Lease
 )
 
-// deleteOptions has the fields of metav1.DeleteOptions that count here.
+// deleteOptions has the fields of metav1.DeleteOptions that this door uses.
 type deleteOptions struct {
 	Kind          string `json:"kind"`
 	Preconditions struct {
@@ -63,7 +63,7 @@ func decode(body []byte, into any) error {
 	return json.Unmarshal(body, into, jsontext.AllowDuplicateNames(true))
 }
 
-// plain says what is wrong with JSON without the names of this program's types.
+// plain describes a JSON error without the names of this program's types.
 func plain(err error) string {
 	mistaken, ok := errors.AsType[*json.SemanticError](err)
 	switch {

@@ -13,24 +13,24 @@ import (
 
 type object = map[string]any
 
-// Path is where the Leases stand in a service.
+// Path is the path of the Leases in a service.
 const Path = "/apis"
 
-// Paths are the paths that a service must give to the door: Path, and what else clients ask an API
-// server for. Most of it is not served here, and they understand that in the form of an API server
-// alone.
+// Paths returns the paths that a service must route to the door: Path, and the other paths that
+// clients ask an API server for. Most of those are answered with 404, in the form that clients
+// understand.
 func Paths() []string {
 	return []string{Path, "/api", "/healthz", "/livez", "/openapi", "/readyz", "/version"}
 }
 
-// openAPI describes a Lease and its paths. kubectl finds there that the server knows
-// fieldValidation; else it would refuse to create or apply without --validate=false.
+// openAPI describes a Lease and its paths. From it kubectl learns that the server knows
+// fieldValidation; otherwise it would refuse to create or apply without --validate=false.
 //
 //go:embed openapi.json
 var openAPI []byte
 
-// documents returns what never changes, by its path. Discovery has the forms that every version of
-// kubectl reads.
+// documents returns the constant documents, by path. Discovery has the forms for all versions of
+// kubectl.
 func documents() map[string]any {
 	version := object{"groupVersion": apiVersion, "version": "v1"}
 	named := object{"name": group, "versions": []any{version}, "preferredVersion": version}
@@ -42,17 +42,17 @@ func documents() map[string]any {
 			"name": "leases", "singularName": "lease", "namespaced": true, "kind": "Lease",
 			"verbs": []string{"create", "delete", "get", "list", "patch", "update", "watch"},
 		}}},
-		// Clients keep what has the hash that they know.
+		// Clients cache the document under its hash.
 		"/openapi/v3":                           object{"paths": object{"apis/" + apiVersion: object{"serverRelativeURL": "/openapi/v3/apis/" + apiVersion + "?hash=" + hex.EncodeToString(sum[:])}}},
 		"/openapi/v3" + Path + "/" + apiVersion: json.RawMessage(openAPI),
 	}
 }
 
-// typeSwagger is the form in which kubectl reads the older OpenAPI document.
+// typeSwagger is the media type in which kubectl reads the OpenAPI document of version 2.
 const typeSwagger = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 
-// swagger answers with the older OpenAPI document, of version 2, and with nothing in it. kubectl
-// looks there for a kind that is nowhere else, and says clearly that there is none.
+// swagger answers with an empty OpenAPI document of version 2. kubectl looks there for an unknown
+// kind, and then prints a clear error.
 func swagger(w http.ResponseWriter, r *http.Request) error {
 	if r.Method != http.MethodGet || r.Header.Get("Accept") != typeSwagger {
 		return document(w, r, object{"swagger": "2.0", "info": object{"title": "Leases of Regent", "version": "v1"}, "paths": object{}})
@@ -62,7 +62,7 @@ func swagger(w http.ResponseWriter, r *http.Request) error {
 	return err
 }
 
-// document answers with what never changes.
+// document answers with a constant document.
 func document(w http.ResponseWriter, r *http.Request, v any) error {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return notAllowed(w, "", "Leases are below %s", http.MethodGet)

@@ -23,10 +23,10 @@
 //	              |                           | lasts as long as the wanted duration
 //
 // A client counts its duration from each answer that it takes for a grant or a renewal, and knows
-// of no other end. So no answer is one from which the lease lasts less.
+// no other end. So no such answer is sent if the lease would end earlier than that.
 //
-// What was read before a write chooses the call alone. The call is decided in the store's
-// transaction, by the key and the token of the lease.
+// The read before a write only chooses the call. The store's transaction decides it, by the key and
+// the token of the lease.
 //
 // The key of a holder never leaves the server: it is derived from the secret of the store, the
 // principal, the election and the holder's identity. So any instance can renew, also after a
@@ -34,15 +34,15 @@
 //
 // # Versions
 //
-// A resource version is an instant of the store's clock in microseconds. That of a Lease is its
-// last heartbeat or, if it is vacant, the end of the last lease or, if that was later, its
-// configuration, in every answer and event. A write of another version is refused. A watch tells of
-// every change, and not of renewals, which are no changes.
+// A resource version is an instant of the store's clock in microseconds. The version of a Lease, in
+// every answer and event, is its last heartbeat; of a vacant Lease, the end of the last lease or
+// the last configuration, whichever is later. A write with another version is refused. A watch
+// reports every change; a renewal is not a change.
 //
-// No Lease in a list has a later version than the list, and no Lease in a watch a later one than
-// the next bookmark. The instance may not have heard yet of an earlier change of another Lease: it
-// knows of all up to the cursor of its feed only. So a watch of several Leases that resumes begins
-// 35 minutes before the version that the client names: a feed's cursor is never further behind but
-// while the store cannot be read, and then the versions in a watch stay within 35 minutes of it.
-// A client may be told again of what it knows, and misses nothing.
+// No Lease in a list has a later version than the list, and no Lease in a watch has a later one
+// than the next bookmark. The instance may not have heard yet of an earlier change of another
+// Lease: its feed is complete only up to the feed's cursor. So a watch of several Leases that
+// resumes begins 35 minutes before the version that the client names. A feed's cursor is further
+// behind only while the store cannot be read, and then the versions in a watch stay within 35
+// minutes of the cursor. A client may get a change twice, and misses none.
 package kubernetes

@@ -18,36 +18,36 @@ import (
 	"regent/leadership/wire"
 )
 
-// Config says what a Door stands on. Service and Secret are required.
+// Config configures a Door. Service and Secret are required.
 type Config struct {
-	// Service decides. Put gates before it with instance.Guard.
+	// Service makes all decisions. Put gates before it with instance.Guard.
 	Service instance.Service
 	// Secret returns the secret that all instances on the store share: service.SharedSecret.
 	Secret func(context.Context) ([]byte, error)
-	// Admit, if it is not nil, is asked before a body is read.
+	// Admit, if it is not nil, is called before a body is read.
 	Admit wire.Admit
-	// Reply, if it is not nil, is asked before a list of so many bytes is sent. done is called once
-	// it was read.
+	// Reply, if it is not nil, is called before a list of so many bytes is sent. done is called
+	// once the list was sent.
 	Reply func(ctx context.Context, bytes int64) (done func(), err error)
 	// Timeout bounds the calls of the service that one request makes: 10 s if it is zero. A list of
 	// all Leases may take six times as long.
 	Timeout time.Duration
-	// StreamLimit is how long a watch lasts at most, before its client watches on: 270 s if it is
+	// StreamLimit is the longest duration of a watch, which its client then resumes: 270 s if it is
 	// zero.
 	StreamLimit time.Duration
 	// BookmarkEvery is how often a silent watch sends a bookmark: 30 s if it is zero.
 	BookmarkEvery time.Duration
 }
 
-// Door serves Leases. The callers of the requests must have been authenticated, and foreign hosts
-// and origins kept out.
+// Door serves Leases. The server in front must have authenticated callers, and refused foreign
+// hosts and origins.
 type Door struct {
 	config    Config
 	documents map[string]any // by path
 	fields    schema         // of a Lease
 
 	mu     sync.Mutex
-	secret []byte // nil until the first need; guarded by mu
+	secret []byte // nil until first used; guarded by mu
 }
 
 func New(c Config) *Door {
@@ -64,7 +64,7 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serve answers a request, or returns why it did not and the Lease that it is about.
+// serve answers a request, or returns an error and the name of its Lease.
 func (d *Door) serve(w http.ResponseWriter, r *http.Request) (name string, err error) {
 	path := strings.TrimSuffix(r.URL.Path, "/")
 	if v, ok := d.documents[path]; ok {
@@ -73,8 +73,8 @@ func (d *Door) serve(w http.ResponseWriter, r *http.Request) (name string, err e
 	if path == "/openapi/v2" {
 		return "", swagger(w, r)
 	}
-	// kubectl looks for the namespace of a Lease that it did not find. Every namespace exists, so
-	// it says that there is no such Lease.
+	// kubectl asks for the namespace of a Lease that it did not find. Every namespace exists, so it
+	// reports that the Lease does not.
 	if namespace, ok := strings.CutPrefix(path, "/api/v1/namespaces/"); ok && labelForm.MatchString(namespace) {
 		return "", document(w, r, object{"kind": "Namespace", "apiVersion": "v1", "metadata": object{"name": namespace}})
 	}
@@ -139,14 +139,14 @@ func (d *Door) object(w http.ResponseWriter, r *http.Request, k key) error {
 	return d.admit(w, r, row, e, func(w http.ResponseWriter, r *http.Request) error { return write(w, r, k, e) })
 }
 
-// creates is the row of a creation: with a holder it is an acquire, and without one a configure.
-// The name of the Lease is in the body.
+// creates is the row of a creation, whose Lease is named in the body: an acquire if it has a
+// holder, otherwise a configure.
 var creates = wire.Row{
 	Verb: wire.VerbAcquire, Scope: wire.ScopeVisible, Cost: wire.CostCampaign,
 	Roles: slices.Concat(wire.VerbAcquire.Row().Roles, wire.VerbConfigure.Row().Roles),
 }
 
-// admit asks whether the caller may send a body, before it is read.
+// admit calls Config.Admit before a body is read.
 func (d *Door) admit(w http.ResponseWriter, r *http.Request, row wire.Row, e leadership.Election, write func(http.ResponseWriter, *http.Request) error) error {
 	r, done, err := d.config.Admit.Request(w, r, wire.Admission{Row: &row, Election: e}, maxBody)
 	if err != nil {
@@ -156,8 +156,8 @@ func (d *Door) admit(w http.ResponseWriter, r *http.Request, row wire.Row, e lea
 	return write(w, r)
 }
 
-// notAllowed refuses a method, and names those that are allowed. instead is what to do, with a verb
-// for the path below which everything stands.
+// notAllowed refuses a method, and names those that are allowed. instead is the advice, with a %s
+// for Path.
 func notAllowed(w http.ResponseWriter, name, instead string, methods ...string) error {
 	allowed := strings.Join(methods, ", ")
 	w.Header().Set("Allow", allowed)
@@ -171,8 +171,8 @@ func refuseDryRun(r *http.Request) error {
 	return nil
 }
 
-// get reads a Lease. A waiting elector asks so every few seconds, and costs the store nothing: the
-// instance hears of every change.
+// get reads a Lease. A waiting elector does this every few seconds. It costs the store nothing,
+// because the instance hears of every change.
 func (d *Door) get(w http.ResponseWriter, r *http.Request, k key, e leadership.Election) error {
 	ctx, cancel := context.WithTimeout(r.Context(), d.config.Timeout)
 	defer cancel()
@@ -194,8 +194,8 @@ func show(w http.ResponseWriter, r *http.Request, code int, k key, l leadership.
 	reply(w, code, one)
 }
 
-// keyFor returns the key of a holder: it depends on the caller, so that no other caller renews or
-// releases its lease, whatever identity it names.
+// keyFor returns the key of a holder. The key depends on the caller, so that no other caller can
+// renew or release the lease, whatever identity it names.
 func (d *Door) keyFor(ctx context.Context, e leadership.Election, identity string) (leadership.Key, error) {
 	d.mu.Lock()
 	secret := d.secret

@@ -61,7 +61,7 @@ func newFixture(t *testing.T, gates ...instance.Gate) *fixture {
 	return f
 }
 
-// restart gives the fixture another instance, which remembers nothing.
+// restart gives the fixture another instance, with empty memory.
 func (f *fixture) restart(gates ...instance.Gate) {
 	f.Helper()
 	start := f.now()
@@ -120,7 +120,7 @@ func (f *fixture) send(method, target, body string, headers ...string) *httptest
 	return w
 }
 
-// want is do for a request that is answered with that status.
+// want is do, and requires that status.
 func (f *fixture) want(status int, method, target string, body any, headers ...string) object {
 	f.Helper()
 	got, answer := f.do(method, target, body, headers...)
@@ -130,7 +130,7 @@ func (f *fixture) want(status int, method, target string, body any, headers ...s
 	return answer
 }
 
-// at reads a value in a document, by the names on the way to it.
+// at returns a value in a document, by its path.
 func at(o any, path ...string) any {
 	for _, name := range path {
 		m, _ := o.(object)
@@ -145,7 +145,7 @@ func claim(holder string) object {
 	}}
 }
 
-// by is a Lease as it was read, for another holder; "" releases it.
+// by returns a Lease that was read, changed to another holder; "" releases it.
 func by(o object, holder string) object {
 	var copied object
 	text, _ := json.Marshal(o)
@@ -222,7 +222,7 @@ func TestAnotherPrincipalNeitherRenewsNorReleases(t *testing.T) {
 	f.want(200, "PUT", one, l) // also through an instance that has never seen it
 }
 
-// client-go gives up a renewal that is under way when it stops, and repeats its release on 409.
+// client-go abandons a renewal in progress when it stops, and repeats its release on 409.
 func TestAReleaseAfterAnotherRenewalIsAConflictForItsOwnProcessAlone(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -304,8 +304,8 @@ func TestAPatchRenewsAndIsRefusedToAFieldManagerThatDoesNotHold(t *testing.T) {
 	}
 }
 
-// kube-leader-election for Rust releases so, and names itself in the query alone. A release that is
-// late finds the lease of another holder.
+// kube-leader-election for Rust releases like this, and names itself only in the query. A late
+// release finds the lease of another holder.
 func TestALatePatchReleasesNoLeaseOfAnotherHolder(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

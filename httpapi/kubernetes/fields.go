@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// schema is what is looked at of a JSON schema: the fields of an object. Without any, it is for
-// everything.
+// schema is the part of a JSON schema that is checked: the fields of an object. Without fields it
+// allows any value.
 type schema struct {
 	Properties map[string]schema `json:"properties"`
 }
 
-// leaseSchema returns that of a Lease.
+// leaseSchema returns the schema of a Lease.
 func leaseSchema() schema {
 	var document struct {
 		Components struct {
@@ -29,11 +29,11 @@ func leaseSchema() schema {
 	return document.Components.Schemas["io.k8s.api.coordination.v1.Lease"]
 }
 
-// maxStrange is how many strange fields an answer names.
+// maxStrange is the most unknown or duplicate fields that an answer names.
 const maxStrange = 10
 
-// checkFields looks for fields in a body, which is JSON, that a Lease does not have, or that it has
-// twice. The client's fieldValidation says whether the answer refuses them or warns of them.
+// checkFields looks for unknown and duplicate fields in a JSON body of a Lease. The client's
+// fieldValidation says whether they are refused or cause a warning.
 func (d *Door) checkFields(w http.ResponseWriter, r *http.Request, body []byte) error {
 	mode := cmp.Or(r.URL.Query().Get("fieldValidation"), "Warn")
 	switch mode {
@@ -58,9 +58,8 @@ func warn(w http.ResponseWriter, text string) {
 	w.Header().Add("Warning", "299 - "+strconv.QuoteToASCII(text))
 }
 
-// strange adds to found each field of the next value that the schema does not have, or that the
-// value has twice, until there are maxStrange. at are the names on the way to the value. Call it
-// with valid JSON that is not deep.
+// strange appends to found each unknown or duplicate field of the next value, up to maxStrange. at
+// is the path to the value. d must read valid JSON of limited depth.
 func (s schema) strange(d *json.Decoder, found []string, at ...string) []string {
 	switch token, _ := d.Token(); token {
 	case json.Delim('['):

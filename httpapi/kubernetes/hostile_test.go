@@ -16,7 +16,7 @@ import (
 	"regent/httpapi/kubernetes"
 )
 
-// field is a field of a protobuf message: a text or a message, or a number.
+// field returns a field of a protobuf message: a string, a message, or a number.
 func field(n protowire.Number, value any) []byte {
 	switch v := value.(type) {
 	case int:
@@ -34,7 +34,7 @@ func join(parts ...[]byte) (all []byte) {
 	return all
 }
 
-// protobufClaim is claim as client-go sends it.
+// protobufClaim returns claim in the form that client-go sends.
 func protobufClaim(holder string) string {
 	meta := join(field(1, "jobs"), field(3, "default"), field(11, join(field(1, "app"), field(2, "x"))))
 	spec := join(field(1, holder), field(2, 15), field(3, join(field(1, 1000), field(2, 5))), field(4, join(field(1, 1000))), field(5, 0))
@@ -174,7 +174,7 @@ func TestStrangeFieldsAreRefusedOrWarnedOfAsTheClientWants(t *testing.T) {
 	}
 	f.want(404, "GET", one, nil)
 	f.want(201, "POST", leases+"?fieldValidation=Strict", claim("ann"))
-	f.want(200, "PUT", one+"?fieldValidation=Strict", f.want(200, "GET", one, nil)) // what the server gives
+	f.want(200, "PUT", one+"?fieldValidation=Strict", f.want(200, "GET", one, nil)) // the server's own answer
 	many := object{}
 	for i := range 200 {
 		many[strings.Repeat("x\n", 50)+fmt.Sprint(i)] = 1
@@ -207,7 +207,7 @@ func TestLabelsOfALeaseWithoutAHolderAreWarnedOf(t *testing.T) {
 	}
 }
 
-// FuzzBody sends bodies that no client of Kubernetes writes: each is answered, and with a document.
+// FuzzBody sends bodies that no Kubernetes client writes. Each must be answered with a document.
 func FuzzBody(f *testing.F) {
 	f.Add(protobufClaim("ann"), true)
 	f.Add("k8s\x00\x12\x05\x0a\xff\xff\xff\xff", true)
@@ -227,7 +227,7 @@ func FuzzBody(f *testing.F) {
 	})
 }
 
-// FuzzPathAndQuery asks for what no client of Kubernetes asks for.
+// FuzzPathAndQuery sends paths and queries that no Kubernetes client sends.
 func FuzzPathAndQuery(f *testing.F) {
 	f.Add("namespaces/default/leases/jobs", "metadata.name=jobs", "a in (b,c),!d", "1", "application/json;as=Table;v=v1;g=meta.k8s.io")
 	f.Add("leases", "metadata.namespace==x,", "(", "-0", "*/*")
@@ -241,8 +241,7 @@ func FuzzPathAndQuery(f *testing.F) {
 	})
 }
 
-// answered sends a request that must be answered with a document, and not by an error of the
-// server.
+// answered sends a request that must be answered with a document, and not with a 5xx.
 func (f *fixture) answered(method, target, body string, headers ...string) {
 	f.Helper()
 	if w := f.send(method, target, body, headers...); !json.Valid(w.Body.Bytes()) || w.Code >= 500 {

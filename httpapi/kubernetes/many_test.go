@@ -15,8 +15,8 @@ import (
 	"regent/leadership/service"
 )
 
-// A list is one answer here, however many Leases there are: a client that is refused asks for all
-// of them again, and is refused again.
+// A list is one answer, however many Leases there are: a client that is refused would ask for all
+// of them again, and be refused again.
 func TestAListLargerThanTheRateOfReadsIsAnswered(t *testing.T) {
 	const many = 5_000
 	f := newFixture(t, limit.New(limit.Config{Limits: func(authn.Principal) limit.Limits { return limit.Limits{Reads: 50} }}))
@@ -33,7 +33,7 @@ func TestAListLargerThanTheRateOfReadsIsAnswered(t *testing.T) {
 	}
 }
 
-// waited notes how long a list of all may take.
+// waited records how long a list of all Leases may take.
 type waited struct {
 	instance.Service
 	most *time.Duration

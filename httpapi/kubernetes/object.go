@@ -20,12 +20,11 @@ const (
 	group      = "coordination.k8s.io"
 	apiVersion = group + "/v1"
 
-	// tokenAnnotation has the fencing token of the leader or, of a vacant lease, of the last one.
+	// tokenAnnotation has the fencing token of the leader or, if there is none, of the last leader.
 	tokenAnnotation = ownAnnotations + "fencing-token"
-	// ownAnnotations begins the annotations that the server sets: what a client sends there is not
-	// kept.
+	// ownAnnotations begins the annotations that the server sets. It ignores those of a client.
 	ownAnnotations = "regent/"
-	// initialEventsEnd marks the bookmark after which a watch has told of all that there is.
+	// initialEventsEnd marks the bookmark after which a watch has sent the whole initial state.
 	initialEventsEnd = "k8s.io/initial-events-end"
 	// maxTransitions is the most that a Lease shows: clients read an int32, and add one to it.
 	maxTransitions = math.MaxInt32 - 1
@@ -48,7 +47,7 @@ type meta struct {
 	Created         string            `json:"creationTimestamp,omitempty"`
 	Labels          map[string]string `json:"labels,omitempty"`
 	Annotations     map[string]string `json:"annotations,omitempty"`
-	// Of these only whether they are there is looked at.
+	// Only the presence of these is checked.
 	OwnerReferences []struct{} `json:"ownerReferences,omitempty"`
 	Finalizers      []string   `json:"finalizers,omitempty"`
 }
@@ -134,9 +133,9 @@ func cut(s string) string {
 	return s
 }
 
-// extra is what the leader's metadata has of a Lease.
+// extra is the part of a Lease that is kept in the leader's metadata.
 type extra struct {
-	HolderIdentity string            `json:"holderIdentity,omitempty"` // if the candidate's id is another
+	HolderIdentity string            `json:"holderIdentity,omitempty"` // if it differs from the candidate's id
 	Labels         map[string]string `json:"labels,omitempty"`
 	Annotations    map[string]string `json:"annotations,omitempty"`
 }
@@ -154,7 +153,7 @@ func extraOf(m leadership.Metadata) extra {
 	return *p.Kubernetes
 }
 
-// metadata returns the leader's metadata: an object, so that it takes the place of any before.
+// metadata returns the leader's metadata: always an object, so that it replaces earlier metadata.
 func (x extra) metadata(name string) ([]byte, error) {
 	var p published
 	if x.HolderIdentity != "" || len(x.Labels)+len(x.Annotations) > 0 {
@@ -170,7 +169,7 @@ func (x extra) metadata(name string) ([]byte, error) {
 	return text, nil
 }
 
-// identity is the leader as a client of this door named it.
+// identity returns the leader's holder identity, as its client sent it.
 func identity(l leadership.Lease) string {
 	if x := extraOf(l.Metadata); x.HolderIdentity != "" {
 		if id, err := candidate("", x.HolderIdentity); err == nil && id == l.LeaderID {
@@ -202,7 +201,7 @@ func candidate(name, identity string) (leadership.CandidateID, error) {
 	return leadership.CandidateID(known[:min(len(known), 90)] + "@" + hex.EncodeToString(sum[:12])), nil
 }
 
-// written is when the election was written last, as far as that changes its Lease.
+// written returns when the election was last written in a way that changes its Lease.
 func written(l leadership.Lease) time.Time {
 	if l.State == leadership.Held {
 		return l.LastHeartbeat
@@ -210,7 +209,7 @@ func written(l leadership.Lease) time.Time {
 	return l.VacantSince
 }
 
-// version is the resource version of an instant of the store's clock.
+// version returns the resource version of an instant of the store's clock.
 func version(at time.Time) string { return strconv.FormatInt(max(at.UnixMicro(), 1), 10) }
 
 // newLease returns an election as a Lease. It changes only when the election is written. Its
@@ -235,11 +234,11 @@ func newLease(k key, l leadership.Lease, resourceVersion string) lease {
 	return lease{Kind: "Lease", APIVersion: apiVersion, Metadata: m, Spec: s}
 }
 
-// uid is that of a Lease. It depends on the name alone: an election that was deleted begins again
-// as the same one.
+// uid returns the uid of a Lease. It depends on the name alone, because an election that is deleted
+// and created again is the same election.
 func (k key) uid() string {
 	b := sha256.Sum256([]byte(prefix + k.namespace + "." + k.name))
-	// a UUID of version 8, which leaves the meaning of its 16 bytes to its maker
+	// a UUID of version 8, whose bytes may have any meaning
 	b[6], b[8] = b[6]&0x0f|0x80, b[8]&0x3f|0x80
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:16])
 }

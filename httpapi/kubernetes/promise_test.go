@@ -8,10 +8,10 @@ import (
 	"regent/leadership"
 )
 
-// A client counts the whole duration from the last answer that it took for a renewal. So no answer
-// may be one from which the lease lasts less.
+// A client counts the whole duration from the last answer that it took for a renewal. So no such
+// answer may be sent if the lease ends earlier.
 
-// left is what is left of the lease by the store's clock.
+// left returns the time left of the lease, by the store's clock.
 func (f *fixture) left() time.Duration {
 	f.Helper()
 	l, err := f.service.Get(f.Context(), "k8s.default.jobs")

@@ -10,8 +10,8 @@ import (
 	"regent/leadership/rule"
 )
 
-// A client sends the time of its own clock with each write, and thinks that a lease is over when
-// its own clock says so.
+// A client sends the time of its own clock with each write, and judges the end of a lease by that
+// clock.
 func TestAClientsClockEndsNoLeaseAndMakesNoneLonger(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

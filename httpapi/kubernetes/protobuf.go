@@ -11,14 +11,14 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// client-go sends protobuf unless it is told otherwise: the four bytes of magic, and then a message
-// Unknown whose field raw has the object. What is needed of an object is read here, field by field.
+// client-go sends protobuf by default: the four bytes of magic, and then a message Unknown whose
+// field raw has the object. This file reads the fields of the object that are needed.
 
 var magic = []byte("k8s\x00")
 
 var errProtobuf = errors.New("the body is not an object in protobuf as Kubernetes writes it")
 
-// fields calls do for each field of a message: with its bytes, or with its number.
+// fields calls do for each field of a message, with its bytes or its integer value.
 func fields(message []byte, do func(field protowire.Number, text []byte, number uint64) error) error {
 	for len(message) > 0 {
 		field, kind, n := protowire.ConsumeTag(message)
@@ -50,7 +50,7 @@ func fields(message []byte, do func(field protowire.Number, text []byte, number 
 	return nil
 }
 
-// texts reads fields that are texts.
+// texts reads string fields.
 func texts(message []byte, to map[protowire.Number]*string) error {
 	return fields(message, func(field protowire.Number, text []byte, _ uint64) error {
 		if into := to[field]; into != nil {
@@ -120,7 +120,7 @@ func (m *meta) protobuf(message []byte) error {
 	}))
 }
 
-// entry adds an entry of a map.
+// entry adds an entry to a map.
 func entry(m *map[string]string, message []byte) error {
 	var name, value string
 	err := texts(message, map[protowire.Number]*string{1: &name, 2: &value})

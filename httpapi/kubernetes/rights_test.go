@@ -36,7 +36,7 @@ func TestEachRoleMayDoWhatItsVerbsAllow(t *testing.T) {
 	}
 }
 
-// walk makes each call of the door as ann, in a role, and compares which are let in.
+// walk makes each call of the door as ann, in a role, and compares the admitted calls.
 func walk(t *testing.T, role wire.Role, allowed []string) {
 	const merge = "application/merge-patch+json"
 	covers := `, elections: ["k8s.default.*"]`
@@ -53,7 +53,7 @@ func walk(t *testing.T, role wire.Role, allowed []string) {
 	gate := authz.NewGate(func() *authz.Access { return p }, func(context.Context, authz.Record) {})
 	const single = leases + "?watch=1&timeoutSeconds=1&fieldSelector=metadata.name%3Djobs"
 	for _, c := range []struct {
-		call, lease    string // held by olga, by the caller if it may (own), by none, or deleted
+		call, lease    string // held by olga, by the caller if it may (own), vacant, or deleted
 		method, target string
 		body           any
 		contentType    string
@@ -109,7 +109,7 @@ func walk(t *testing.T, role wire.Role, allowed []string) {
 	}
 }
 
-// passes reports whether a request is let in.
+// passes reports whether a request is admitted.
 func (f *fixture) passes(method, target string, body any, contentType string) bool {
 	f.Helper()
 	text := ""

@@ -9,18 +9,18 @@ import (
 	"strings"
 )
 
-// selection is which Leases a list or a watch has.
+// selection selects the Leases of a list or a watch.
 type selection struct {
 	namespace string // "" for all
 	name      string // "" for all
 	labels    []requirement
 }
 
-// requirement is what a label must be.
+// requirement is a condition on a label.
 type requirement struct {
 	label  string
 	values []string // nil: any
-	not    bool     // none of them; with nil values: the label must not be there
+	not    bool     // must not be one of values; with nil values: must be absent
 }
 
 // selects reads the selectors of a request for the key in its path.
@@ -55,8 +55,7 @@ var (
 	hasForm   = regexp.MustCompile(`^\s*(!?)\s*([-A-Za-z0-9_./]+)\s*$`)
 )
 
-// maxTerms is how many terms and values a label selector has at most: each is looked at for each
-// Lease.
+// maxTerms limits the terms and values of a label selector, because each is checked for each Lease.
 const maxTerms = 64
 
 // requirements reads a label selector.
@@ -82,7 +81,7 @@ func requirements(text string) (all []requirement, err error) {
 	return all, nil
 }
 
-// terms splits a label selector at the commas that stand in no parentheses.
+// terms splits a label selector at the commas outside parentheses.
 func terms(text string) (all []string) {
 	if strings.TrimSpace(text) == "" {
 		return nil
@@ -101,7 +100,7 @@ func terms(text string) (all []string) {
 	return append(all, text[from:])
 }
 
-// has reports whether the Lease of the name may be selected.
+// has reports whether the selection can have a Lease of that name.
 func (s selection) has(k key) bool {
 	return (s.namespace == "" || s.namespace == k.namespace) && (s.name == "" || s.name == k.name)
 }
@@ -126,7 +125,7 @@ func (s selection) prefix() string {
 	return prefix + s.namespace + "."
 }
 
-// one returns the only Lease that may be selected. ok is false if there may be several.
+// one returns the only Lease that can be selected. ok is false if there can be several.
 func (s selection) one() (k key, ok bool) {
 	return key{s.namespace, s.name}, s.namespace != "" && s.name != ""
 }

@@ -37,7 +37,7 @@ type cause struct {
 	Field   string `json:"field,omitempty"`
 }
 
-// refusal is an error that this door makes.
+// refusal is an error in the form of this door.
 type refusal struct {
 	code    int
 	reason  string
@@ -47,7 +47,7 @@ type refusal struct {
 
 func (r *refusal) Error() string { return r.message }
 
-// reasons are those of metav1, by HTTP status.
+// reasons has the reasons of metav1, by HTTP status.
 var reasons = map[int]string{
 	http.StatusBadRequest:            "BadRequest",
 	http.StatusUnauthorized:          "Unauthorized",
@@ -80,7 +80,7 @@ func invalid(name, field, format string, args ...any) *refusal {
 	return r
 }
 
-// forbidden refuses what the caller may not do. name is "" for several Leases.
+// forbidden refuses a call that the caller may not make. name is "" for several Leases.
 func forbidden(name, format string, args ...any) *refusal {
 	subject := "leases." + group
 	if name != "" {
@@ -89,18 +89,17 @@ func forbidden(name, format string, args ...any) *refusal {
 	return refuse(http.StatusForbidden, name, "%s is forbidden: %s", subject, fmt.Sprintf(format, args...))
 }
 
-// noSuchResource answers a path that is served to no client.
+// noSuchResource answers an unknown path.
 func noSuchResource() *refusal {
 	return &refusal{code: http.StatusNotFound, reason: "NotFound", message: "the server could not find the requested resource; it has leases of " + apiVersion + " and no other", details: &details{}}
 }
 
-// conflict refuses a change that another one came before.
+// conflict refuses a change because of an earlier one.
 func conflict(name, format string, args ...any) *refusal {
 	return refuse(http.StatusConflict, name, "Operation cannot be fulfilled on leases.coordination.k8s.io %q: %s", name, fmt.Sprintf(format, args...))
 }
 
-// refusalOf returns an error of the service as this door shows it. It shows no more of it than the
-// REST API does.
+// refusalOf converts an error of the service. It shows no more of the error than the REST API does.
 func refusalOf(name string, err error) *refusal {
 	if own, ok := errors.AsType[*refusal](err); ok {
 		return own
@@ -123,13 +122,13 @@ func refusalOf(name string, err error) *refusal {
 	return r
 }
 
-// document returns the refusal as it is sent.
+// document returns the refusal as a metav1.Status.
 func (r *refusal) document() status {
 	return status{Kind: "Status", APIVersion: "v1", Status: "Failure", Message: r.message, Reason: r.reason, Details: r.details, Code: r.code}
 }
 
-// write answers with the refusal. Only 429 says when to come again: client-go would sleep within
-// the call, and repeat any call, on the others too.
+// write answers with the refusal. Only 429 has Retry-After: with it client-go sleeps within the
+// call and repeats it, whatever the status.
 func (r *refusal) write(w http.ResponseWriter) {
 	if r.code == http.StatusTooManyRequests {
 		w.Header().Set("Retry-After", strconv.Itoa(1))
@@ -146,5 +145,6 @@ func send(w http.ResponseWriter, code int, body []byte) {
 	w.Write(body) // an error means that the caller is gone
 }
 
-// Refuse answers with an error as an API server does. It is for what stands before the door.
+// Refuse answers with an error in the form of an API server. It is for handlers in front of the
+// door.
 func Refuse(w http.ResponseWriter, err error) { refusalOf("", err).write(w) }

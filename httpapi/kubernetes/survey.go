@@ -60,7 +60,7 @@ func (d *Door) survey(w http.ResponseWriter, r *http.Request, k key) error {
 	return d.large(w, r, object{"kind": "LeaseList", "apiVersion": apiVersion, "metadata": listMeta{ResourceVersion: seen}, "items": items})
 }
 
-// large answers with a list, if there is room for as much that is not read yet.
+// large answers with a list, if Config.Reply has room for it.
 func (d *Door) large(w http.ResponseWriter, r *http.Request, list any) error {
 	body := text(list)
 	if d.config.Reply != nil {
@@ -74,8 +74,8 @@ func (d *Door) large(w http.ResponseWriter, r *http.Request, list any) error {
 	return nil
 }
 
-// patience bounds the reading of all Leases, which are one answer: by a minute, as an API server of
-// Kubernetes does.
+// patience limits the time to read all Leases for one answer: a minute by default, as for an API
+// server of Kubernetes.
 func (d *Door) patience(w http.ResponseWriter, r *http.Request) (context.Context, context.CancelFunc) {
 	limit := 6 * d.config.Timeout
 	// An error means that the connection has no deadlines.
@@ -83,8 +83,8 @@ func (d *Door) patience(w http.ResponseWriter, r *http.Request) (context.Context
 	return context.WithTimeout(r.Context(), limit)
 }
 
-// denied is the error of a caller that may not read all Leases that may be selected, in the words
-// of Kubernetes.
+// denied returns the error, in the words of Kubernetes, for a caller that may not read all Leases
+// of the selection.
 func (s selection) denied(r *http.Request, verb string, err error) error {
 	refused, ok := errors.AsType[*leadership.Error](err)
 	if _, one := s.one(); one || !ok || refused.Code != wire.PermissionDenied {
@@ -98,8 +98,8 @@ func (s selection) denied(r *http.Request, verb string, err error) error {
 	return forbidden("", "User %q cannot %s resource \"leases\" in API group %q %s; an operator of this service can grant the role observer on the elections %s*", who, verb, group, scope, s.prefix())
 }
 
-// checkListing refuses options of a list or a watch that are malformed, or that ask for what cannot
-// be given. A list is never divided, whatever its limit, and is as new as can be.
+// checkListing refuses options of a list or a watch that are malformed or not supported. A list
+// always has the newest state in one page, whatever its limit.
 func checkListing(r *http.Request) error {
 	q := r.URL.Query()
 	for _, name := range []string{"limit", "timeoutSeconds"} {
@@ -150,7 +150,7 @@ func (d *Door) list(ctx context.Context, s selection) (rows []row, err error) {
 	return rows, nil
 }
 
-// add adds an election if it is a Lease that is selected.
+// add appends an election if it is a selected Lease.
 func (s selection) add(rows []row, l leadership.Lease) []row {
 	k, ok := keyOf(l.Election)
 	if !ok || l.Deleted || !s.has(k) {
@@ -163,30 +163,30 @@ func (s selection) add(rows []row, l leadership.Lease) []row {
 	return append(rows, row{one, l})
 }
 
-// source is where the changes of a watch come from: the feed of all elections with a prefix or, for
-// a client that may see one only, the watch of that one.
+// source produces the changes of a watch: from the feed of all elections with a prefix or, for a
+// watch of one Lease, from the watch of its election.
 type source struct {
 	feed  *instance.Feed
 	one   *instance.Watch
-	first leadership.Lease // of one: as it was when the watch began
+	first leadership.Lease // for a watch of one: its state when the watch began
 }
 
-// lag is how far back a watch of several Leases begins, from the version that it resumes from: that
-// may be of a Lease that has changed after another one of whose change the instance has not heard
-// yet. A feed hears of every change within half an hour.
+// lag is how far before the client's version a watch of several Leases resumes. That version may be
+// of a change that the instance heard of before an earlier change of another Lease. A feed hears of
+// every change within half an hour.
 const lag = 35 * time.Minute
 
 // change is an election that has changed.
 type change struct {
 	election leadership.Election
 	revision leadership.Revision
-	begun    bool // it did not exist before
+	begun    bool // the election did not exist before
 	at       time.Time
-	most     time.Time // no version may be later; zero for no bound
+	most     time.Time // the latest allowed version; zero for no limit
 }
 
-// version is that of a Lease that was written then, as far as a client that resumes from there
-// misses nothing.
+// version returns the version of a Lease that was written at that time, but no later one than most,
+// so that a client that resumes from it misses nothing.
 func (c change) version(written time.Time) time.Time {
 	if !c.most.IsZero() && written.After(c.most) {
 		return c.most
@@ -196,7 +196,7 @@ func (c change) version(written time.Time) time.Time {
 
 func later(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }
 
-// latest is the version of a list: none of its Leases has a later one.
+// latest returns the version of a list: none of its Leases has a later one.
 func latest(seen time.Time, rows []row) string {
 	for _, one := range rows {
 		seen = later(seen, written(one.election))
@@ -204,7 +204,7 @@ func latest(seen time.Time, rows []row) string {
 	return version(seen)
 }
 
-// source opens a source of what comes after the cursor.
+// source opens a source of the changes after the cursor.
 func (d *Door) source(ctx context.Context, s selection, after instance.Cursor) (*source, error) {
 	if k, ok := s.one(); ok {
 		e, err := k.election()
@@ -227,7 +227,7 @@ func (s *source) close() {
 	}
 }
 
-// seen is the instant up to which next has told of all changes.
+// seen returns the instant up to which next has returned all changes.
 func (s *source) seen() time.Time {
 	if s.feed != nil {
 		return instantOf(s.feed.Cursor())
@@ -235,7 +235,7 @@ func (s *source) seen() time.Time {
 	return s.first.ReadAt
 }
 
-// next blocks until there are changes. Of several of one election it returns the last.
+// next blocks until there are changes. Of several changes of one election it returns the last.
 func (s *source) next(ctx context.Context) (changes []change, err error) {
 	if s.one != nil {
 		events, err := s.one.Next(ctx)
@@ -264,13 +264,13 @@ func note(changes []change, e leadership.Event, most time.Time) []change {
 	return append(kept, one)
 }
 
-// instantOf is the instant of a cursor: of the store's clock, as its text says.
+// instantOf returns the instant in a cursor, by the store's clock.
 func instantOf(c instance.Cursor) time.Time {
 	at, _ := time.Parse(time.RFC3339Nano, c.String())
 	return at
 }
 
-// cursorOf is the cursor to resume from, for a client that has seen that resource version last.
+// cursorOf returns the cursor for a client that resumes from that resource version.
 func cursorOf(v string) (instance.Cursor, error) {
 	n, err := strconv.ParseInt(v, 10, 64)
 	if err != nil || n <= 0 || strings.HasPrefix(v, "+") {

@@ -10,7 +10,7 @@ import (
 	"regent/leadership"
 )
 
-// acceptable refuses a client that takes no JSON.
+// acceptable refuses a client that does not accept JSON.
 func acceptable(r *http.Request) error {
 	accept := strings.Join(r.Header.Values("Accept"), ",")
 	if strings.TrimSpace(accept) == "" {
@@ -25,7 +25,7 @@ func acceptable(r *http.Request) error {
 	return refuse(http.StatusNotAcceptable, "", "only the following media types are accepted: %s", typeJSON)
 }
 
-// asTable reports whether the client likes a Table best, and of which version.
+// asTable reports whether the client prefers a Table, and its version.
 func asTable(r *http.Request) (version string, as bool) {
 	for one := range strings.SplitSeq(strings.Join(r.Header.Values("Accept"), ","), ",") {
 		mediaType, params, err := mime.ParseMediaType(one)
@@ -67,7 +67,7 @@ type tableRow struct {
 	Object any   `json:"object,omitempty"`
 }
 
-// columns of kubectl get. AGE is that of the term.
+// columns are the columns of kubectl get. AGE is the age of the term.
 var columns = []object{
 	{"name": "Name", "type": "string", "format": "name", "description": "the name of the Lease", "priority": 0},
 	{"name": "Holder", "type": "string", "format": "", "description": "the identity of the leader", "priority": 0},
@@ -101,5 +101,5 @@ func (r row) cells(version, include string) tableRow {
 	return cells
 }
 
-// short writes a time that is left or has passed in whole seconds, as kubectl does.
+// short formats a duration in whole seconds, as kubectl does.
 func short(d time.Duration) string { return max(d, 0).Truncate(time.Second).String() }

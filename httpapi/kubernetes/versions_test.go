@@ -15,7 +15,7 @@ import (
 
 const typeMerge = "application/merge-patch+json"
 
-// number is the version of a document.
+// number returns the version of a document.
 func (f *fixture) number(o object) int64 {
 	f.Helper()
 	n, err := strconv.ParseInt(at(o, "metadata", "resourceVersion").(string), 10, 64)
@@ -25,7 +25,7 @@ func (f *fixture) number(o object) int64 {
 	return n
 }
 
-// text writes a version.
+// text formats a version.
 func text(version int64) string { return strconv.FormatInt(version, 10) }
 
 func TestALeaseHasOneVersionForAsLongAsItIsTheSame(t *testing.T) {
@@ -98,7 +98,7 @@ func TestAWatchThatResumesFromALeaseMissesNoEarlierChangeThatComesLate(t *testin
 		next()
 		f.pass(10 * time.Second)
 		f.restart()       // another instance: the first one does not hear of its changes
-		late := claim("") // which does not change again
+		late := claim("") // does not change again
 		late["metadata"] = object{"name": "late"}
 		f.want(201, "POST", leases, late)
 		f.pass(quiet)
@@ -167,7 +167,7 @@ func TestAWatchTellsOfManyChangesOfOneLeaseOnceIfTheyAreOver(t *testing.T) {
 	}
 }
 
-// An informer must not see a vacancy that no cluster shows.
+// An informer must not see a vacancy that a cluster would not show.
 func TestALeaseThatIsCreatedAgainForAHolderIsNeverVacant(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -266,7 +266,7 @@ func TestALeaseKeepsTheInstantOfItsCreationUntilItIsDeleted(t *testing.T) {
 	created(f.want(200, "PUT", one, by(f.want(200, "GET", one, nil), "ann")), second)
 }
 
-// changing is a service on which another caller is quicker than a deletion.
+// changing is a service on which another caller's change comes before a deletion.
 type changing struct {
 	instance.Service
 	first func()

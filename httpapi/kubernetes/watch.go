@@ -19,15 +19,15 @@ type watching struct {
 	w         http.ResponseWriter
 	table     string // the version of Tables to send; "" for Leases
 	bookmarks bool
-	sent      map[leadership.Election]leadership.Revision // the revision of each Lease that was sent, unless it is over
-	last      time.Time                                   // the latest version that was sent
+	sent      map[leadership.Election]leadership.Revision // the last sent revision of each Lease, unless it was deleted
+	last      time.Time                                   // the latest sent version
 }
 
-// stall is how long a watch waits for a client that does not read.
+// stall is how long a write to a client that does not read may block.
 const stall = 10 * time.Second
 
-// watch serves a watch: first of what there is, if the client has seen nothing, and then of all
-// that changes. It ends after a while, and the client goes on from the last version.
+// watch serves a watch: first the present Leases, if the client has no version, and then all
+// changes. It ends after StreamLimit, and the client resumes from the last version.
 func (d *Door) watch(w http.ResponseWriter, r *http.Request, s selection) error {
 	q := r.URL.Query()
 	initial := q.Get("sendInitialEvents")
@@ -42,7 +42,7 @@ func (d *Door) watch(w http.ResponseWriter, r *http.Request, s selection) error 
 		limit = min(limit, time.Duration(min(seconds, 1<<20))*time.Second)
 	}
 	known := q.Get("resourceVersion")
-	all := initial == "true" || initial == "" && (known == "" || known == "0") // begin with what there is
+	all := initial == "true" || initial == "" && (known == "" || known == "0") // begin with the present state
 	var after instance.Cursor
 	if !all && known != "" && known != "0" {
 		var err error
@@ -64,7 +64,7 @@ func (d *Door) watch(w http.ResponseWriter, r *http.Request, s selection) error 
 			return err
 		}
 	}
-	var gone time.Time // when the only Lease went, if it did
+	var gone time.Time // when the only Lease was deleted, if it was
 	if one && !all && len(rows) == 0 && from.first.Revision > 0 {
 		if gone, err = d.changed(opening, from.first); err != nil {
 			return err
@@ -78,7 +78,8 @@ func (d *Door) watch(w http.ResponseWriter, r *http.Request, s selection) error 
 	seen, _ := strconv.ParseInt(known, 10, 64)
 	news := func(at time.Time, vacant bool) bool {
 		n := at.UnixMicro()
-		// The end of a lease may have an earlier instant than its last heartbeat, by another clock.
+		// The recorded end of a lease may be earlier than its last heartbeat, because of different
+		// clocks.
 		return all || !(initial == "false" && known == "") && (n > seen || vacant && n != seen)
 	}
 	for _, one := range rows {
@@ -100,8 +101,8 @@ func (d *Door) watch(w http.ResponseWriter, r *http.Request, s selection) error 
 	return nil
 }
 
-// expired is the error of a version that a watch cannot go on from: too far back, or of another
-// store. The client reads everything anew.
+// expired returns the error for a version from which a watch cannot resume: too old, or of another
+// store. The client must list again.
 func expired(err error) error {
 	if refused, ok := errors.AsType[*leadership.Error](err); ok && (refused.Code == leadership.HistoryCompacted || refused.Code == leadership.InvalidArgument && refused.Field == "after") {
 		return refuse(http.StatusGone, "", "too old resource version, or one of another store: %s", refused.Detail)
@@ -109,7 +110,7 @@ func expired(err error) error {
 	return err
 }
 
-// begin begins the reply. From then on it is too late for an error of its own.
+// begin begins the reply. After it an error cannot be answered any more.
 func (t *watching) begin() {
 	connection := http.NewResponseController(t.w)
 	connection.SetReadDeadline(time.Time{}) // an error means that the connection has no deadlines
@@ -120,7 +121,7 @@ func (t *watching) begin() {
 	connection.Flush()
 }
 
-// run passes on what changes until there is a reason to stop.
+// run sends changes until there is a reason to stop.
 func (t *watching) run(ctx context.Context, from *source) {
 	for ctx.Err() == nil {
 		waiting, cancel := context.WithTimeout(ctx, t.door.config.BookmarkEvery)
@@ -139,7 +140,7 @@ func (t *watching) run(ctx context.Context, from *source) {
 			t.write("ERROR", refuse(http.StatusGone, "", "the watch was read too slowly, or too much has happened at once; read everything anew").document())
 			return
 		case err != nil:
-			return // the client comes again, to another instance or once the store is back
+			return // the client reconnects, to another instance or once the store is back
 		default:
 			err = t.pass(ctx, changes)
 		}
@@ -149,7 +150,7 @@ func (t *watching) run(ctx context.Context, from *source) {
 	}
 }
 
-// pass sends elections as they are now, which is as their last change left them, or later.
+// pass sends the present state of changed elections, which may be newer than the change.
 func (t *watching) pass(ctx context.Context, changes []change) error {
 	for _, c := range changes {
 		k, ok := keyOf(c.election)
@@ -179,21 +180,21 @@ func (t *watching) pass(ctx context.Context, changes []change) error {
 		switch matching := t.matches(one.Metadata.Labels); {
 		case gone, !matching:
 			kind = "DELETED"
-		case c.begun, len(t.labels) > 0: // it may not have been selected before
+		case c.begun, len(t.labels) > 0: // it may be selected only now
 			kind = "ADDED"
 		}
 		if err := t.send(kind, one, at); err != nil {
 			return err
 		}
-		if kind == "DELETED" && l.Revision == c.revision { // nothing older comes any more
+		if kind == "DELETED" && l.Revision == c.revision { // no older change can follow
 			delete(t.sent, c.election)
 		}
 	}
 	return nil
 }
 
-// read reads a Lease that has changed. A caller that has read too much lately waits until it may
-// read again: a watch that ended would begin with more reads.
+// read reads a Lease that has changed. If the caller exceeds its rate limit, read waits: if the
+// watch ended, the client would begin with even more reads.
 func (t *watching) read(ctx context.Context, c change) (leadership.Reading, error) {
 	for {
 		reading, err := t.door.config.Service.Read(ctx, leadership.ReadRequest{Election: c.election, Known: c.revision})
@@ -209,7 +210,7 @@ func (t *watching) read(ctx context.Context, c change) (leadership.Reading, erro
 	}
 }
 
-// send tells of a Lease, in its version.
+// send sends an event about a Lease, with its version.
 func (t *watching) send(kind string, one row, version time.Time) error {
 	t.sent[one.election.Election], t.last = one.election.Revision, later(t.last, version)
 	if t.table != "" {
@@ -218,7 +219,7 @@ func (t *watching) send(kind string, one row, version time.Time) error {
 	return t.write(kind, one.lease)
 }
 
-// bookmark tells the client where to watch on from: no earlier than any Lease that it was sent.
+// bookmark sends the version from which to resume, no earlier than that of any Lease sent.
 func (t *watching) bookmark(from *source, annotations map[string]string) error {
 	m := listMeta{ResourceVersion: version(later(from.seen(), t.last)), Annotations: annotations}
 	if t.table != "" {

@@ -13,7 +13,7 @@ import (
 	"regent/leadership/wire"
 )
 
-// over has deleted elections only.
+// over is a service with deleted elections only.
 type over struct{ instance.Service }
 
 func (over) Read(context.Context, leadership.ReadRequest) (leadership.Reading, error) {
@@ -31,7 +31,7 @@ func TestAWatchForgetsLeasesThatAreDeleted(t *testing.T) {
 	}
 }
 
-// strict lets in one read a second.
+// strict admits one read a second.
 type strict struct {
 	over
 	last time.Time

@@ -19,12 +19,11 @@ type attempt struct {
 	key
 	election leadership.Election
 	want     lease
-	// patched says that the client sent a part of the Lease. Only then may it leave out the
-	// version.
+	// patched reports whether the client sent a patch. Only then may it leave out the version.
 	patched bool
-	// again is the revision at which the Lease was deleted, if it is created again.
+	// again is the revision of the deletion, if a deleted Lease is created again.
 	again leadership.Revision
-	// manager is the client as it names itself, if a patch does not name the holder; or empty.
+	// manager is the client's fieldManager, if a patch does not name the holder; otherwise empty.
 	manager string
 }
 
@@ -57,7 +56,7 @@ func (a attempt) validate() error {
 	return m.validate(a.name)
 }
 
-// holder is the identity that shall hold the lease; "" to release it.
+// holder returns the wanted holder; "" to release the lease.
 func (a attempt) holder() string {
 	if a.want.Spec.HolderIdentity == nil {
 		return ""
@@ -65,7 +64,7 @@ func (a attempt) holder() string {
 	return *a.want.Spec.HolderIdentity
 }
 
-// duration is the wanted one; 0 if the client leaves it to the election.
+// duration returns the wanted duration; 0 for the election's default.
 func (a attempt) duration() time.Duration {
 	if a.want.Spec.LeaseDurationSeconds == nil {
 		return 0
@@ -73,7 +72,7 @@ func (a attempt) duration() time.Duration {
 	return time.Duration(*a.want.Spec.LeaseDurationSeconds) * time.Second
 }
 
-// extra is what the leader's metadata shall have.
+// extra returns the wanted extra of the leader's metadata.
 func (a attempt) extra(id leadership.CandidateID) extra {
 	x := extra{Labels: a.want.Metadata.Labels, Annotations: withoutOwn(a.want.Metadata.Annotations)}
 	if string(id) != a.holder() {
@@ -82,7 +81,7 @@ func (a attempt) extra(id leadership.CandidateID) extra {
 	return x
 }
 
-// outdated reports whether the client names another version than that of the Lease.
+// outdated reports whether the client names another version than the Lease has.
 func (a attempt) outdated(now leadership.Lease) bool {
 	v := a.want.Metadata.ResourceVersion
 	return v != "" && v != version(written(now))
@@ -96,7 +95,7 @@ func (a attempt) checkUID() error {
 	return nil
 }
 
-// errOutdated is what an API server says then.
+// errOutdated returns the error of an API server for an outdated version.
 func (a attempt) errOutdated() error {
 	return conflict(a.name, "the object has been modified; please apply your changes to the latest version and try again")
 }
@@ -119,7 +118,7 @@ func (d *Door) update(w http.ResponseWriter, r *http.Request, k key, e leadershi
 	return d.write(w, r, a)
 }
 
-// write makes an attempt at a Lease that exists, and answers with what came of it.
+// write makes an attempt at an existing Lease, and answers with the result.
 func (d *Door) write(w http.ResponseWriter, r *http.Request, a attempt) error {
 	ctx, cancel := context.WithTimeout(r.Context(), d.config.Timeout)
 	defer cancel()
@@ -135,8 +134,8 @@ func (d *Door) write(w http.ResponseWriter, r *http.Request, a attempt) error {
 	return nil
 }
 
-// decide makes the attempt. What was read chooses the call alone: each is guarded by the store's
-// transaction.
+// decide makes the attempt. The read before only chooses the call; the store's transaction decides
+// it.
 func (d *Door) decide(ctx context.Context, a attempt, known leadership.Lease) (leadership.Lease, error) {
 	if a.holder() == "" {
 		return d.release(ctx, a)
@@ -196,7 +195,7 @@ func (d *Door) renew(ctx context.Context, a attempt, id leadership.CandidateID, 
 	}
 	was, want := extraOf(known.Metadata), a.extra(id)
 	if _, err := want.metadata(a.name); err != nil {
-		return leadership.Lease{}, err // before anything is written
+		return leadership.Lease{}, err // nothing was written yet
 	}
 	same := maps.Equal(was.Labels, want.Labels) && maps.Equal(was.Annotations, want.Annotations)
 	l, err := d.config.Service.Renew(ctx, leadership.LeaseRequest{Election: a.election, CandidateID: id, Key: key, Token: known.Token})
@@ -212,19 +211,19 @@ func (d *Door) renew(ctx context.Context, a attempt, id leadership.CandidateID, 
 	return l, a.notYours(err, known.Token)
 }
 
-// short reports whether the lease ends before the time that its holder will count from the answer:
-// clients know no other end than that of the duration that they asked for or, if they left it out,
-// that the answer shows. They must not be told then that they lead.
+// short reports whether the lease ends earlier than its holder will believe. The holder counts,
+// from the answer, the duration that it asked for or, if it named none, the duration in the answer.
+// If the lease is short, the answer must not say that the holder leads.
 func (a attempt) short(l leadership.Lease) bool {
 	return l.LeaseExpiration.Before(l.LastHeartbeat.Add(cmp.Or(a.duration(), l.LeaseDuration)))
 }
 
-// ending refuses a renewal that cannot make the lease last as long as its holder would believe.
+// ending refuses a renewal after which the lease would be short.
 func (a attempt) ending(l leadership.Lease) error {
 	return conflict(a.name, "the lease ends in %d ms (%s), and a renewal does not change that; stop before that end", l.ExpiresIn.Milliseconds(), cmp.Or(string(l.EndsBecause), "its holder is on probation"))
 }
 
-// notYours refuses another caller's lease: its holder would not have got an answer that says so.
+// notYours refuses another caller's lease.
 func (a attempt) notYours(err error, token leadership.Token) error {
 	refused, ok := errors.AsType[*leadership.Error](err)
 	if ok && (refused.Code == leadership.LeaseLost || refused.Reason == leadership.ReasonIncarnation) && refused.Lease != nil && refused.Lease.State == leadership.Held && refused.Lease.Token == token {
@@ -255,7 +254,7 @@ func (d *Door) acquire(ctx context.Context, a attempt, id leadership.CandidateID
 	return g.Lease, a.tooLong(g.ExpiresIn)
 }
 
-// refuseLong refuses a lease that no term of the election lasts as long as.
+// refuseLong refuses a lease that is longer than any term of the election.
 func (a attempt) refuseLong(t leadership.TermPolicy) error {
 	for _, most := range []time.Duration{t.MaxTerm, t.Approval.Every, t.StuckAfter} {
 		if 0 < most && most < a.duration() {
@@ -270,15 +269,16 @@ func (a attempt) tooLong(most time.Duration) error {
 	return invalid(a.name, "spec.leaseDurationSeconds", "the election's policy lets this holder lead for %d ms now, and a Lease that it asks for must not be longer", most.Milliseconds())
 }
 
-// processLabel tells the processes of one caller apart: a label of the holder's, different in each.
+// processLabel is a label that distinguishes the processes of one caller: each process sets another
+// value.
 const processLabel = "regent/process"
 
 // release ends the lease of the caller. Clients name no holder when they release, so the version
-// says which term is meant, and processLabel which process of the caller it was: client-go reads
-// the Lease anew before it releases it, even if another process holds it by now, and overwrites its
-// own labels alone. A patch is not made of what was read, and needs no label. A refusal is 403,
-// since client-go reads the Lease and repeats the call at once on 409: that is for a process whose
-// own renewal, given up but under way, came between its reading and its release.
+// identifies the term, and processLabel the process. client-go reads the Lease again before it
+// releases it, even if another process of the caller holds it by now, and overwrites only its own
+// labels. A patch does not contain such a read, and needs no label. A refusal is 403, because on
+// 409 client-go reads the Lease and repeats the release at once. 409 is only for a process whose
+// own abandoned renewal was written between its read and its release.
 func (d *Door) release(ctx context.Context, a attempt) (leadership.Lease, error) {
 	known, err := d.read(ctx, a.election)
 	switch {
@@ -343,7 +343,7 @@ func (d *Door) create(w http.ResponseWriter, r *http.Request, namespace string) 
 	defer cancel()
 	l, err := d.begin(ctx, a)
 	if err != nil {
-		return refusalOf(k.name, a.exists(err)) // the path does not name the Lease
+		return refusalOf(k.name, a.exists(err)) // the path of a creation does not name the Lease
 	}
 	if m := want.Metadata; a.holder() == "" && len(m.Labels)+len(withoutOwn(m.Annotations)) > 0 {
 		warn(w, "labels and annotations belong to the leader: without a holder, they are not kept")
@@ -352,7 +352,7 @@ func (d *Door) create(w http.ResponseWriter, r *http.Request, namespace string) 
 	return nil
 }
 
-// exists is the error of a creation that came too late.
+// exists returns the error of a creation whose Lease exists already.
 func (a attempt) exists(err error) error {
 	if refused, ok := errors.AsType[*leadership.Error](err); ok && refused.Code == leadership.LeaseHeld {
 		return a.alreadyExists("%s", refused.Detail)
@@ -366,8 +366,8 @@ func (a attempt) alreadyExists(format string, args ...any) error {
 	return r
 }
 
-// begin creates the election of a Lease. One that was deleted begins again, with the next token, if
-// the caller may configure it.
+// begin creates the election of a Lease. It restores a deleted one, which goes on with the next
+// token, if the caller may configure it.
 func (d *Door) begin(ctx context.Context, a attempt) (leadership.Lease, error) {
 	reading, err := d.config.Service.Read(ctx, leadership.ReadRequest{Election: a.election, Strong: true})
 	if err == nil {
@@ -386,7 +386,7 @@ func (d *Door) begin(ctx context.Context, a attempt) (leadership.Lease, error) {
 		return leadership.Lease{}, err
 	}
 	l, err := d.acquire(ctx, a, id)
-	if refused, ok := errors.AsType[*leadership.Error](err); ok && refused.Code == leadership.ElectionDeleted && refused.Lease != nil { // for that alone: the caller may lead it
+	if refused, ok := errors.AsType[*leadership.Error](err); ok && refused.Code == leadership.ElectionDeleted && refused.Lease != nil { // it has the revision of the deletion
 		a.again = refused.Lease.Revision
 		return d.acquire(ctx, a, id)
 	}
@@ -424,7 +424,7 @@ func (d *Door) patch(w http.ResponseWriter, r *http.Request, k key, e leadership
 		return err
 	}
 	fields, changed := change["spec"].(map[string]any)
-	if fields["leaseDurationSeconds"] == nil { // what the Lease shows is rounded, and no wish
+	if fields["leaseDurationSeconds"] == nil { // the duration was read from the Lease, is rounded, and is no request
 		a.want.Spec.LeaseDurationSeconds = nil
 	}
 	if err := a.validate(); err != nil {
@@ -449,12 +449,12 @@ func (d *Door) patch(w http.ResponseWriter, r *http.Request, k key, e leadership
 	return nil
 }
 
-// foreign reports whether another one than the client holds the lease, as far as it names itself.
+// foreign reports whether a client that names itself is not the holder of the lease.
 func (a attempt) foreign(now leadership.Lease) bool {
 	return a.manager != "" && now.State == leadership.Held && a.manager != identity(now)
 }
 
-// remove serves DELETE. The election leaves a tombstone: its fencing token never begins anew.
+// remove serves DELETE. The election leaves a tombstone, so its fencing token never starts again.
 func (d *Door) remove(w http.ResponseWriter, r *http.Request, k key, e leadership.Election) error {
 	options, err := readOptions(w, r)
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 	"regent/store/storetest"
 )
 
-// counted is a store that counts what it is asked.
+// counted is a store that counts its calls.
 type counted struct {
 	*storetest.Fake
 	calls            storetest.Counter
@@ -50,7 +50,7 @@ func (c *counted) Amend(ctx context.Context, id rule.LogID, decide func(rule.Log
 	return log, err
 }
 
-// take returns how often the store was asked since the last time, in words.
+// take returns the counts since the last take, in words.
 func (c *counted) take() string {
 	var all []string
 	n, amends := c.calls.Take(), int(c.amends.Swap(0))
@@ -180,7 +180,7 @@ func TestReadmeOfAllDoorsSaysWhatCallsCost(t *testing.T) {
 	})
 }
 
-// Between calls a leader costs its renewals alone.
+// Between calls a leader costs only its renewals.
 func TestALeaderOfEitherKindCostsItsRenewals(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fleet) {
 		store := newCounted(f.store)

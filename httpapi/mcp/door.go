@@ -23,26 +23,26 @@ import (
 	"regent/leadership/wire"
 )
 
-// Path is where a Door stands in a service.
+// Path is the path of a Door in a service.
 const Path = "/mcp"
 
-// DoorConfig says what a Door stands on. API and Secret are required.
+// DoorConfig configures a Door. API and Secret are required.
 type DoorConfig struct {
 	// API is the REST API of this process, which takes its caller from the context of a request:
 	// see authn.With.
 	API http.Handler
-	// Admit, if it is not nil, is asked before a body is read.
+	// Admit, if it is not nil, is called before a body is read.
 	Admit wire.Admit
 	// Secret returns the secret that all instances on the store share: service.SharedSecret.
 	Secret  func(context.Context) ([]byte, error)
 	Version string       // of the program
 	Log     *slog.Logger // gets a line per call of a tool, Debug; nil for none
-	// Clock counts the deadlines of leaders; nil for that of package client.
+	// Clock is the clock of leaders' deadlines; nil means that of package client.
 	Clock func() time.Duration
 }
 
-// Door serves the tools over streamable HTTP, without sessions. The callers of the requests must
-// have been authenticated, and foreign hosts and origins kept out.
+// Door serves the tools over streamable HTTP, without sessions. The server in front must have
+// authenticated callers, and refused foreign hosts and origins.
 type Door struct {
 	config  DoorConfig
 	handler http.Handler
@@ -51,7 +51,7 @@ type Door struct {
 
 	mu     sync.Mutex
 	terms  map[leadership.Key]*kept // by the key of the lease; guarded by mu
-	counts map[string]int           // of them, by principal; guarded by mu
+	counts map[string]int           // number of terms, by principal; guarded by mu
 	closed bool                     // guarded by mu
 }
 
@@ -64,9 +64,9 @@ type kept struct {
 	key       leadership.Key
 	turn      chan struct{} // capacity 1: holds a value while the lease is being confirmed
 
-	term  *term       // nil until the lease is resumed; only its turn uses it, and the end of keep
-	timer *time.Timer // ends it; guarded by Door.mu
-	due   time.Time   // when that is; guarded by Door.mu
+	term  *term       // nil until the lease is resumed; used only in its turn, and at the end of keep
+	timer *time.Timer // fires at the end of keep; guarded by Door.mu
+	due   time.Time   // the end of keep; guarded by Door.mu
 }
 
 // NewDoor returns a door. Close it before the API ends.
@@ -94,10 +94,10 @@ func (d *Door) connect(c client.Config) (*client.Client, error) {
 	return client.New(c)
 }
 
-// maxBody is the most that a request may have: an append of the largest size, in JSON-RPC.
+// maxBody is the largest body of a request: the largest append, in JSON-RPC.
 const maxBody = 1 << 20
 
-// answerTime is how long a call may take beside its wait.
+// answerTime is how long a call may take in addition to its wait.
 const answerTime = 40 * time.Second
 
 type requestKey struct{}
@@ -110,14 +110,15 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// leastCall is how many bytes a call counts for until it is answered: so the calls of a principal
-// that are under way are bounded, however small they are.
+// leastCall is the least number of bytes that a call counts for until it is answered, which limits
+// the calls of a principal in progress, however small they are.
 const leastCall = 128 << 10
 
-// anyTool is the row of a request: each tool makes calls that are admitted by themselves.
+// anyTool is the row by which a request is admitted. The calls that its tool makes are admitted
+// separately.
 var anyTool = wire.Row{Verb: "callTools", Roles: wire.Roles(), Cost: wire.CostRead}
 
-// serve answers a request, or returns why it does not.
+// serve answers a request, or returns an error.
 func (d *Door) serve(w http.ResponseWriter, r *http.Request) error {
 	if r.URL.Path != Path {
 		return &leadership.Error{Code: leadership.NotFound, Detail: "there is nothing here; the tools are at " + Path}
@@ -133,7 +134,7 @@ func (d *Door) serve(w http.ResponseWriter, r *http.Request) error {
 	}
 	// a tool may wait for longer than other calls of the server
 	connection := http.NewResponseController(w)
-	connection.SetReadDeadline(time.Time{}) // an error of these two means that there are no deadlines
+	connection.SetReadDeadline(time.Time{}) // an error of these two calls means that the connection has no deadlines
 	connection.SetWriteDeadline(time.Now().Add(maxWait + answerTime))
 	ctx, cancel := outlasting(r.Context())
 	defer cancel()
@@ -154,18 +155,19 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 		return nil, wire.RequestTimeout
 	case bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("[")):
 		return nil, &leadership.Error{Code: leadership.InvalidArgument, Detail: "the body is a batch of JSON-RPC, and the protocol has none any more; send each message in a request of its own"}
-	case len(body) > 0 && !jsontext.Value(body).IsValid(): // the library reads what comes first, and no further
+	case len(body) > 0 && !jsontext.Value(body).IsValid(): // the library would read only the first value
 		return nil, &leadership.Error{Code: leadership.InvalidArgument, Detail: "the body is not one JSON value in UTF-8 whose names are there once; send a message of JSON-RPC 2.0"}
 	}
 	return body, nil
 }
 
-// lastWord is how long a call has to say why it has ended, after its request has: the server may be
-// about to stop.
+// lastWord is how long a call may take to answer with an error after its request has ended: the
+// server may be about to stop.
 const lastWord = time.Second
 
-// outlasting returns a context for the library, which drops the answer of a call when its request
-// ends. No request lasts for ever, not even one that listens for news of the tools.
+// outlasting returns a context for the library that ends lastWord after the request's, because the
+// library drops the answer of a call when its context ends. It ends after maxWait and answerTime at
+// the latest, so that no request lasts for ever.
 func outlasting(request context.Context) (context.Context, context.CancelFunc) {
 	ctx := context.WithValue(context.WithoutCancel(request), requestKey{}, request)
 	ctx, cancel := context.WithTimeout(ctx, maxWait+answerTime)
@@ -192,7 +194,7 @@ func begin(ctx context.Context) (context.Context, context.CancelFunc) {
 	}
 }
 
-// principalOf names the caller for good; "" where callers are not authenticated.
+// principalOf returns the pinned name of the caller; "" if callers are not authenticated.
 func principalOf(ctx context.Context) string {
 	if p, ok := authn.From(ctx); ok {
 		return p.Pinned()
@@ -200,7 +202,8 @@ func principalOf(ctx context.Context) string {
 	return ""
 }
 
-// actor is who gives an order where callers are not authenticated. Elsewhere the API knows.
+// actor returns the actor of orders if callers are not authenticated. Otherwise the API uses the
+// principal.
 func actor(ctx context.Context) string {
 	if leadership.Actor(ctx) != "" {
 		return ""
@@ -210,7 +213,7 @@ func actor(ctx context.Context) string {
 
 func (d *Door) reserve(ctx context.Context, in leadInput) (*term, string, func(*term) (string, error), error) {
 	principal := principalOf(ctx)
-	if _, err := d.seals.cipher(ctx); err != nil { // before a lease is granted that could have no handle
+	if _, err := d.seals.cipher(ctx); err != nil { // otherwise a lease could be granted without a handle
 		return nil, "", nil, err
 	}
 	if err := d.count(principal, 1); err != nil {
@@ -228,7 +231,7 @@ func (d *Door) reserve(ctx context.Context, in leadInput) (*term, string, func(*
 	}, nil
 }
 
-// settle keeps a new lease, and returns its handle.
+// settle stores a new lease, and returns its handle.
 func (d *Door) settle(ctx context.Context, principal string, t *term) (string, error) {
 	text, err := d.seals.seal(ctx, principal, handle{t.lease.Handle(), t.keep})
 	if err != nil {
@@ -246,7 +249,7 @@ func (d *Door) settle(ctx context.Context, principal string, t *term) (string, e
 	return text, nil
 }
 
-// count counts the leases of a principal.
+// count adds more to the number of leases of a principal.
 func (d *Door) count(principal string, more int) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -272,7 +275,7 @@ func newKept(principal string, key leadership.Key) *kept {
 	return &kept{principal: principal, key: key, turn: make(chan struct{}, 1)}
 }
 
-// attend moves the end of keep. Call with mu held.
+// attend sets the end of keep. Call with mu held.
 func (d *Door) attend(k *kept, keep time.Duration) {
 	k.due = time.Now().Add(keep)
 	if k.timer == nil {
@@ -282,8 +285,8 @@ func (d *Door) attend(k *kept, keep time.Duration) {
 	k.timer.Reset(keep)
 }
 
-// expire stops renewing a lease with which no call has come. It does not release it: another
-// instance may have gone on with it.
+// expire stops renewing a lease whose keep is over. It does not release it: another instance may
+// renew it.
 func (d *Door) expire(k *kept) {
 	d.mu.Lock()
 	used := time.Until(k.due) > 0 || d.terms[k.key] != k
@@ -305,7 +308,7 @@ func (d *Door) drop(k *kept) {
 	}
 }
 
-// letEnd waits for a call that uses the lease, and stops renewing it.
+// letEnd waits until no call uses the lease, and stops renewing it.
 func (d *Door) letEnd(k *kept) {
 	k.turn <- struct{}{}
 	defer func() { <-k.turn }()
@@ -361,8 +364,8 @@ func (d *Door) find(ctx context.Context, text string) (*term, error) {
 	return nil, over
 }
 
-// confirm sees to it that the lease is kept here, and is still the caller's in the store: another
-// instance may have ended it. Call in the turn of k.
+// confirm ensures that this instance renews the lease, and that it is still the caller's in the
+// store: another instance may have ended it. Call in the turn of k.
 func (d *Door) confirm(ctx context.Context, k *kept, h handle) error {
 	if k.term != nil && k.term.lease.Valid() {
 		sent := time.Now()
@@ -371,7 +374,7 @@ func (d *Door) confirm(ctx context.Context, k *kept, h handle) error {
 		case err != nil && !errors.Is(err, leadership.NotFound):
 			return err
 		case err == nil && l.State == leadership.Held && l.LeaderID == own.CandidateID() && l.Token == own.Token():
-			_ = own.Report(known(l)) // it was valid once
+			_ = own.Report(known(l)) // it was valid when it was first sent
 			k.term.see(l, sent)
 			return nil
 		}
@@ -395,8 +398,8 @@ func (d *Door) confirm(ctx context.Context, k *kept, h handle) error {
 	return nil
 }
 
-// known are the counters of the report that the server has: another instance may have brought it
-// there, and none may fall.
+// known returns the counters of the report that the server has, which another instance may have
+// sent, because no counter may fall.
 func known(l leadership.Lease) client.Report {
 	c := l.Report.Report().Counters
 	return client.Report{Progress: c.Progress, Tasks: c.Tasks, TokensUsed: c.TokensUsed, Calls: c.Calls, Errors: c.Errors}
@@ -420,8 +423,8 @@ func (d *Door) stop(ctx context.Context, text string, end func(context.Context, 
 	return err
 }
 
-// Close stops renewing all leases, and takes no more. It does not release them: another instance
-// can go on with each.
+// Close stops renewing all leases, and accepts no more. It does not release them: other instances
+// can renew them.
 func (d *Door) Close() {
 	d.mu.Lock()
 	d.closed = true
@@ -436,10 +439,10 @@ func (d *Door) Close() {
 	}
 }
 
-// overError says that a lease is over.
+// overError is the error of a lease that is over.
 type overError struct {
 	standing
-	notices []notice // since the caller has asked last
+	notices []notice // since the caller's last call
 	err     error
 }
 

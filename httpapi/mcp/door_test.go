@@ -118,8 +118,8 @@ func TestAnyInstanceGoesOnWithAHandle(t *testing.T) {
 	})
 }
 
-// Were it only told at the next renewal, the caller could lead for some seconds beside the next
-// leader.
+// If the instance noticed only at its next renewal, the caller could lead for some seconds beside
+// the next leader.
 func TestAnInstanceNoticesAtOnceThatAnotherOneHasStoppedTheLease(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fleet) {
 		one, two := connect(t, f.door(), ann()), connect(t, f.door(), ann())

@@ -13,7 +13,7 @@ import (
 // Inside returns a transport to a handler.
 func Inside(h http.Handler) http.RoundTripper { return inside{h} }
 
-// Verbs returns the verb of each tool, to which its caller needs the right.
+// Verbs returns, for each tool, the verb that its caller needs the right for.
 func Verbs() map[string]wire.Verb {
 	all := map[string]wire.Verb{}
 	for _, t := range tools() {
@@ -22,10 +22,10 @@ func Verbs() map[string]wire.Verb {
 	return all
 }
 
-// MaxBody is the most that a request may have.
+// MaxBody is the largest body of a request.
 const MaxBody = maxBody
 
-// Row is a tool as the table of README.md has it.
+// Row is a row of the table of tools in README.md.
 type Row struct {
 	Name, Changes, Does string
 	Roles               []string
@@ -44,7 +44,7 @@ func Rows() (all []Row) {
 	return all
 }
 
-// resolved is what a tool says of its input and its output.
+// resolved has the schemas of a tool's input and output.
 type resolved struct{ in, out *jsonschema.Resolved }
 
 var schemas = sync.OnceValues(func() (map[string]resolved, error) {
@@ -69,8 +69,7 @@ var schemas = sync.OnceValues(func() (map[string]resolved, error) {
 	return all, nil
 })
 
-// Fits returns an error if what a tool was sent, and was done, or what it has answered, is not as
-// its schemas say.
+// Fits returns an error if an accepted input, or the output, of a tool does not fit its schema.
 func Fits(tool string, in, out any) error {
 	all, err := schemas()
 	if err != nil {

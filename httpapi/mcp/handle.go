@@ -16,13 +16,13 @@ import (
 	"regent/leadership/wire"
 )
 
-// handle is what a caller's handle stands for.
+// handle is the content of a caller's handle.
 type handle struct {
 	lease leadership.LeaseRequest
 	keep  time.Duration
 }
 
-// sealed is the text in a handle.
+// sealed is the plaintext of a handle.
 type sealed struct {
 	Election     leadership.Election    `json:"election"`
 	CandidateID  leadership.CandidateID `json:"candidateId"`
@@ -31,10 +31,10 @@ type sealed struct {
 	Keep         wire.Duration          `json:"keep"`
 }
 
-// handlePrefix tells a person, and a search for secrets, what the text is.
+// handlePrefix lets people, and scanners for secrets, recognise a handle.
 const handlePrefix = "regent-lead-"
 
-// maxHandle is more than the longest handle has.
+// maxHandle is more than the length of the longest handle.
 const maxHandle = 1024
 
 // seals seals handles under a key that all instances on a store derive from its secret.
@@ -42,7 +42,7 @@ type seals struct {
 	secret func(context.Context) ([]byte, error)
 	turn   chan struct{} // capacity 1: holds a value while under is used
 
-	under cipher.AEAD // nil until the store has told the secret
+	under cipher.AEAD // nil until the secret was read from the store
 }
 
 func newSeals(secret func(context.Context) ([]byte, error)) *seals {
@@ -74,7 +74,7 @@ func (s *seals) cipher(ctx context.Context) (cipher.AEAD, error) {
 	return s.under, err
 }
 
-// seal returns the text of a handle for the principal, and for no other one.
+// seal returns the text of a handle, which only the principal can use.
 func (s *seals) seal(ctx context.Context, principal string, h handle) (string, error) {
 	under, err := s.cipher(ctx)
 	if err != nil {
@@ -85,7 +85,7 @@ func (s *seals) seal(ctx context.Context, principal string, h handle) (string, e
 		return "", err
 	}
 	nonce := make([]byte, under.NonceSize(), under.NonceSize()+len(text)+under.Overhead())
-	rand.Read(nonce) // it never fails
+	rand.Read(nonce) // never fails
 	return handlePrefix + base64.RawURLEncoding.EncodeToString(under.Seal(nonce, nonce, text, []byte(principal))), nil
 }
 
@@ -97,7 +97,7 @@ func (s *seals) open(ctx context.Context, principal, text string) (handle, error
 	}
 	encoded, ok := strings.CutPrefix(text, handlePrefix)
 	box, err := base64.RawURLEncoding.Strict().DecodeString(encoded)
-	lines := strings.ContainsAny(encoded, "\r\n") // which base64 skips
+	lines := strings.ContainsAny(encoded, "\r\n") // base64 would skip these
 	if !ok || err != nil || lines || len(text) > maxHandle || len(box) < under.NonceSize() {
 		return handle{}, errHandle
 	}
@@ -113,5 +113,5 @@ func (s *seals) open(ctx context.Context, principal, text string) (handle, error
 	return handle{leadership.LeaseRequest{Election: w.Election, CandidateID: w.CandidateID, Key: key, Token: w.FencingToken}, time.Duration(w.Keep)}, nil
 }
 
-// errHandle refuses a handle that was made up, changed, or made for another caller.
+// errHandle refuses a handle that was invented, changed, or made for another caller.
 var errHandle = invalid("handle", "this is not a handle that lead has returned to you; pass it exactly as lead returned it, or call lead again")

@@ -24,7 +24,7 @@ import (
 	"regent/store/memory"
 )
 
-// store is where a fleet keeps its leases.
+// store is the store of a fleet.
 type store interface {
 	service.Store
 	service.Journal
@@ -84,7 +84,7 @@ func (f *fleet) door() *mcp.Door {
 	return d
 }
 
-// as makes requests as a principal that was authenticated.
+// as makes requests as an authenticated principal.
 type as struct {
 	principal authn.Principal
 	handler   http.Handler
@@ -208,8 +208,8 @@ func (f *fleet) configure(e leadership.Election, c leadership.Config) {
 	}
 }
 
-// abandon makes a call in an older version of the protocol, which knows no end of a call, and goes
-// away.
+// abandon makes a call in an older version of the protocol, in which calls cannot be cancelled, and
+// disconnects.
 func abandon(t *testing.T, door http.Handler, after time.Duration, tool string, in any) {
 	ctx, cancel := context.WithTimeout(t.Context(), after)
 	defer cancel()
@@ -259,7 +259,7 @@ func (f *fleet) journal(api http.Handler, e leadership.Election, n, snapshot int
 	return l, j
 }
 
-// plain is an API whose callers are not authenticated.
+// plain returns an API whose callers are not authenticated.
 func (f *fleet) plain() http.Handler {
 	api := f.api()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { api.ServeHTTP(w, r.WithContext(unnamed{r.Context()})) })

@@ -141,7 +141,7 @@ func TestThereIsNothingBelowTheTools(t *testing.T) {
 	})
 }
 
-// The request of a caller that is slow, or gone, is not kept.
+// The server gives up the request of a slow or disconnected caller.
 func TestABodyThatDoesNotArriveIsARequestTimeout(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fleet) {
 		r := httptest.NewRequest("POST", "/mcp", io.MultiReader(strings.NewReader("{"), broken{}))
@@ -191,7 +191,8 @@ func TestABodyIsNotReadBeforeItsCallerIsAdmitted(t *testing.T) {
 	})
 }
 
-// FuzzDoor sends any body: no election may come of it, and the next caller is served.
+// FuzzDoor sends arbitrary bodies: they must create no election, and the next caller must be
+// served.
 func FuzzDoor(f *testing.F) {
 	f.Add([]byte(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`))
 	for tool, in := range inputs("reports", "regent-lead-AAAA") {

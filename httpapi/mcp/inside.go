@@ -14,10 +14,11 @@ import (
 )
 
 // inside is a transport to a handler in the same process. The handler gets the context of the
-// request, and with it the caller that was authenticated.
+// request, which has the authenticated caller.
 type inside struct{ handler http.Handler }
 
-// RoundTrip calls the handler. The body of the response is what the handler writes from then on.
+// RoundTrip calls the handler. It returns once the handler has begun its reply; the body of the
+// response is what the handler writes.
 func (i inside) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := r.Context().Err(); err != nil {
 		return nil, err
@@ -46,7 +47,7 @@ func (i inside) RoundTrip(r *http.Request) (*http.Response, error) {
 	}()
 	select {
 	case <-w.begun:
-	case <-asked.Done(): // the handler ends soon, too
+	case <-asked.Done(): // the handler will end soon
 		out.Close()
 		return nil, context.Cause(asked)
 	}
@@ -56,9 +57,9 @@ func (i inside) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// departing returns a context that ends with ctx, as that of a server's request does when its
-// client goes away: a caller that has waited long enough is no fault of the handler. Other causes,
-// such as that the server stops, are kept.
+// departing returns a context that ends with ctx. If ctx ends by its deadline, the cause is
+// context.Canceled, as if the client had disconnected, so that the handler reports no failure.
+// Other causes, such as the stop of the server, are kept.
 func departing(ctx context.Context) (context.Context, context.CancelFunc) {
 	call, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
@@ -85,7 +86,7 @@ func (b insideBody) Close() error {
 	return b.PipeReader.Close()
 }
 
-// insideWriter passes on what the handler writes.
+// insideWriter passes on the handler's reply.
 type insideWriter struct {
 	header http.Header
 	body   *io.PipeWriter
@@ -110,13 +111,13 @@ func (w *insideWriter) Write(b []byte) (int, error) {
 	return w.body.Write(b)
 }
 
-// FlushError is for http.ResponseController: nothing is held back.
+// FlushError is for http.ResponseController. It does nothing, because nothing is buffered.
 func (w *insideWriter) FlushError() error {
 	w.WriteHeader(http.StatusOK)
 	return nil
 }
 
-// requestSpan is the span of the request that brought a call of a tool.
+// requestSpan is the span of the request of a tool call.
 type requestSpan struct {
 	span trace.SpanContext
 	over <-chan struct{} // closed at the end of the request
@@ -124,8 +125,8 @@ type requestSpan struct {
 
 type requestSpanKey struct{}
 
-// withSpan returns the context with the span of its request, unless that is over: the renewals of a
-// lease are no part of the call that began it.
+// withSpan returns the context with the span of its request, unless that request is over, because
+// the renewals of a lease are not part of the call that began it.
 func withSpan(ctx context.Context) context.Context {
 	if request, ok := ctx.Value(requestSpanKey{}).(requestSpan); ok {
 		select {
@@ -137,8 +138,8 @@ func withSpan(ctx context.Context) context.Context {
 	return ctx
 }
 
-// caller returns a context with what a call takes over from another: the principal, the request id
-// and the span. A lease is renewed in such a context long after its call.
+// caller returns a context with the principal, the request id and the span of ctx, but not its end.
+// A lease is renewed in such a context long after its call.
 func caller(ctx context.Context) context.Context {
 	clean := leadership.WithRequestID(context.Background(), leadership.RequestID(ctx))
 	p, ok := authn.From(ctx)

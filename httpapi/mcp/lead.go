@@ -16,8 +16,8 @@ import (
 	"regent/leadership/wire"
 )
 
-// maxWait is the longest wait of a call. minKeep, maxKeep and defaultKeep bound how long an
-// instance keeps leading after the last call with a handle.
+// maxWait is the longest wait of a call. minKeep, maxKeep and defaultKeep are for keep: how long an
+// instance renews a lease after the last call with its handle.
 const (
 	maxWait     = 5 * time.Minute
 	minKeep     = 10 * time.Second
@@ -57,7 +57,7 @@ type standing struct {
 	EndsInMs     int64                  `json:"endsInMs,omitzero"`
 }
 
-// lead campaigns. Whatever happens, the caller gets a handle, or no lease is left behind.
+// lead campaigns. It returns a handle, or leaves no lease behind.
 func (d *desk) lead(ctx context.Context, in leadInput) (leadOutput, error) {
 	if err := d.checkLead(&in); err != nil {
 		return leadOutput{}, err
@@ -81,7 +81,7 @@ func (d *desk) lead(ctx context.Context, in leadInput) (leadOutput, error) {
 	return leadOutput{}, errors.Join(err, t.release(ctx))
 }
 
-// checkLead refuses what the server would not see.
+// checkLead refuses invalid input that the server would not get to see.
 func (d *desk) checkLead(in *leadInput) error {
 	if err := in.Election.Validate(); err != nil {
 		return invalid("election", "%v", err)
@@ -139,7 +139,8 @@ func (d *desk) campaign(ctx context.Context, in leadInput) (*term, error) {
 	return t, err
 }
 
-// stillWaiting says why a campaign has waited in vain. Its error says only that the time is over.
+// stillWaiting returns why a campaign was not granted the lease in its wait. waited only says that
+// the time is over.
 func (d *desk) stillWaiting(ctx context.Context, in leadInput, waited error) error {
 	lease, err := d.calls.Get(ctx, in.Election)
 	switch {
@@ -212,7 +213,7 @@ func (d *desk) report(ctx context.Context, in reportInput) (standing, error) {
 	return t.standing(), t.lease.Report(report)
 }
 
-// leader returns a lease that lasts.
+// leader returns the lease of a handle, if it is not over.
 func (d *desk) leader(ctx context.Context, handle string) (*term, error) {
 	t, err := d.terms.find(ctx, handle)
 	if err == nil && !t.lease.Valid() {
@@ -223,7 +224,7 @@ func (d *desk) leader(ctx context.Context, handle string) (*term, error) {
 
 func (h handled) handle() string { return h.Handle }
 
-// asLeader is a tool of a leader whose lease lasts.
+// asLeader returns a tool that needs a lease that is not over.
 func asLeader[In interface{ handle() string }, Out any](call func(*term, context.Context, In) (Out, error)) func(*desk, context.Context, In) (Out, error) {
 	return func(d *desk, ctx context.Context, in In) (out Out, err error) {
 		t, err := d.leader(ctx, in.handle())
@@ -261,7 +262,7 @@ type stopOutput struct {
 }
 
 func (d *desk) stopLeading(ctx context.Context, in stopInput) (stopOutput, error) {
-	if strings.ContainsFunc(in.Reason, unicode.IsControl) { // the SDK would release the lease without it
+	if strings.ContainsFunc(in.Reason, unicode.IsControl) { // the SDK would drop it and release the lease anyway
 		return stopOutput{}, invalid("reason", "a reason is one line of text, without control characters")
 	}
 	if err := in.Outcome.Validate(); err != nil {
@@ -298,7 +299,7 @@ type putOutput struct {
 
 func (t *term) putCheckpoint(ctx context.Context, in checkpointInput) (putOutput, error) {
 	switch {
-	case in.Sequence < 1: // the client would take the next one
+	case in.Sequence < 1: // the client would use the next number
 		return putOutput{}, invalid("sequence", "sequence is 1 for your first checkpoint as this leader, and one more for each that follows")
 	case (in.Data == nil) == (in.URI == ""):
 		return putOutput{}, invalid("data", "send data or, if it is elsewhere, its uri")

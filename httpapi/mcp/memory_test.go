@@ -47,7 +47,7 @@ func TestNothingIsKeptOfALeadThatHasEnded(t *testing.T) {
 			runtime.ReadMemStats(&m)
 			return int(m.HeapObjects), runtime.NumGoroutine()
 		}
-		lead() // what is made once
+		lead() // creates what is allocated only once
 		objects, goroutines := live()
 		lead()
 		after, running := live()

@@ -8,8 +8,8 @@ import (
 	"regent/leadership/wire"
 )
 
-// ordered is what every order says. It names the revision that it was decided on: a copy that comes
-// late, after that order was undone, finds another one.
+// ordered is the common input of all orders. It names the revision that the order was decided on,
+// so that a late copy is refused.
 type ordered struct {
 	Election leadership.Election `json:"election"`
 	Revision leadership.Revision `json:"revision"`
@@ -18,7 +18,7 @@ type ordered struct {
 
 // order gives an operator's order, in the name of the caller.
 func (d *desk) order(ctx context.Context, in ordered, c leadership.Order) (election, error) {
-	if in.Revision < 1 { // the client would take the present one
+	if in.Revision < 1 { // the client would use the present revision
 		return election{}, invalid("revision", "revision is that of the election as you have seen it, 1 or more; who_leads has it")
 	}
 	c.Election, c.IfRevision, c.Reason, c.Actor = in.Election, in.Revision, in.Reason, d.actor(ctx)
@@ -42,7 +42,7 @@ type evictInput struct {
 	Ban          *wire.Duration   `json:"ban,omitzero"`
 }
 
-// evict names the term, too, so that it can never mean the next leader.
+// evict also names the term, so that it can never evict the next leader.
 func (d *desk) evict(ctx context.Context, in evictInput) (election, error) {
 	c := leadership.Order{Kind: leadership.OrderEvict, Token: in.FencingToken}
 	if in.FencingToken < 1 {

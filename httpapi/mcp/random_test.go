@@ -13,7 +13,7 @@ import (
 )
 
 // Models lead, ask, stop and forget, through instances that come and go, while operators interfere.
-// Whenever one is told that it leads, the store says so, too.
+// Whenever a model is told that it leads, it must lead by the store, too.
 func TestAModelIsToldThatItLeadsOnlyIfItDoes(t *testing.T) {
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {

@@ -18,7 +18,7 @@ type about struct {
 	Election leadership.Election `json:"election"`
 }
 
-// election is an election as a model reads it.
+// election is an election in the form for a model.
 type election struct {
 	Election       leadership.Election    `json:"election"`
 	State          leadership.State       `json:"state"`
@@ -64,7 +64,7 @@ type listOutput struct {
 	NextPageToken leadership.Election `json:"nextPageToken,omitzero"`
 }
 
-// listed is an election in a list: without what its leader says of itself, which may be much.
+// listed is an election in a list: without the leader's metadata and report, which may be large.
 type listed struct {
 	Election     leadership.Election    `json:"election"`
 	State        leadership.State       `json:"state"`
@@ -177,7 +177,7 @@ func (d *desk) history(ctx context.Context, in historyInput) (historyOutput, err
 	return out, err
 }
 
-// pageSize returns the limit of a page. The client leaves out a 0.
+// pageSize returns the limit of a page. It refuses 0, which the client would leave out.
 func pageSize(limit *int) (int, error) {
 	switch {
 	case limit == nil:
@@ -188,7 +188,7 @@ func pageSize(limit *int) (int, error) {
 	return *limit, nil
 }
 
-// checkAfter refuses what the server would refuse by another name.
+// checkAfter refuses a number for which the server's error would name another field.
 func checkAfter(field, what string, n int64) error {
 	if n < 0 {
 		return invalid(field, "%s is %s, or 0 for before the first, not %d", field, what, n)
@@ -208,7 +208,7 @@ type watchOutput struct {
 	Revision leadership.Revision `json:"revision"`
 }
 
-// defaultWatch is how long watch waits unless it is told: within the limits of most clients.
+// defaultWatch is how long watch waits by default: less than the time limits of most clients.
 const defaultWatch = 30 * time.Second
 
 func (d *desk) watch(ctx context.Context, in watchInput) (watchOutput, error) {
@@ -222,7 +222,7 @@ func (d *desk) watch(ctx context.Context, in watchInput) (watchOutput, error) {
 	r := client.WatchRequest{Election: in.Election}
 	var out watchOutput
 	if in.Election == "" {
-		return out, invalid("election", "%v", in.Election.Validate()) // a watch of all is another right
+		return out, invalid("election", "%v", in.Election.Validate()) // without a name it would watch all elections, which needs another right
 	}
 	if in.AfterRevision != nil {
 		if err := checkAfter("afterRevision", "a revision", int64(*in.AfterRevision)); err != nil {

@@ -12,7 +12,7 @@ import (
 	"regent/leadership/wire"
 )
 
-// advice is what a model should do after a refusal with the code, beside what its text says.
+// advice is added to a refusal with the code: what the model should do.
 var advice = map[leadership.Code]string{
 	leadership.LeaseHeld:        "Do not act as leader. Call watch to learn of the next change, or lead with a longer wait; why_not says more.",
 	leadership.LeaseLost:        "Stop acting as leader now. To lead again, call lead.",
@@ -25,7 +25,7 @@ var advice = map[leadership.Code]string{
 	wire.RateLimited:            "Make fewer calls, and this one again later.",
 }
 
-// adviceTo is what to do where it depends on the right that the caller of the tool needs.
+// adviceTo has the advice that depends on the verb of the tool.
 var adviceTo = map[wire.Verb]map[leadership.Code]string{
 	wire.VerbAssign:        toOrder,
 	wire.VerbEvict:         toOrder,
@@ -46,8 +46,8 @@ const (
 
 var toOrder = map[leadership.Code]string{leadership.TokenStale: lookAgain, leadership.RevisionMismatch: lookAgain}
 
-// refusal is an error as a model reads it, of a tool with the verb: a code, what is wrong, and what
-// to do.
+// refusal returns the error of a tool in the form for a model: a code, what is wrong, and what to
+// do.
 func refusal(v wire.Verb, err error) error {
 	code, text := codeOf(err), err.Error()
 	var after time.Duration
@@ -68,7 +68,8 @@ func refusal(v wire.Verb, err error) error {
 	return errors.New(text)
 }
 
-// worded is the detail of an error for a model, which has no key and no tool that acquires.
+// worded returns the detail of an error for a model, which has neither a key nor a tool named
+// acquire.
 func worded(e *leadership.Error) string {
 	switch {
 	case e.Code == leadership.LeaseHeld && e.Reason == leadership.ReasonIncarnation && e.Lease != nil:

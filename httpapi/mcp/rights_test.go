@@ -54,7 +54,7 @@ func caller(name string) authn.Principal {
 	return authn.Principal{Issuer: "https://issuer.test", Subject: name, Email: name + "@test"}
 }
 
-// inputs are calls of each tool.
+// inputs returns an input for each tool.
 func inputs(election string, handle any) map[string]args {
 	return map[string]args{
 		"lead":             {"election": election + "-2", "candidateId": "ann"},
@@ -86,7 +86,7 @@ func inputs(election string, handle any) map[string]args {
 	}
 }
 
-// Every tool, every role, over elections of its own and over others. A caller whose role has
+// The test has every tool and every role, over own and other elections. A caller whose role has
 // changed still has the handle of its lease.
 func TestEachRoleMayCallTheToolsOfItsVerbs(t *testing.T) {
 	verbs := mcp.Verbs()
@@ -128,7 +128,7 @@ func TestEachRoleMayCallTheToolsOfItsVerbs(t *testing.T) {
 	}
 }
 
-// An access file binds candidates to principals; so does a door.
+// An access file binds candidates to principals; the door must do the same.
 func TestACallerLeadsOnlyAsItsOwnCandidate(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fleet) {
 		r := &rights{}

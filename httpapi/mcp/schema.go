@@ -28,14 +28,14 @@ var (
 	anObject  = object{"type": "object"}
 )
 
-// property says what a member of a tool's input or output means, and what its values are. One name
-// means the same in all tools.
+// property describes a member of a tool's input or output, and its values. A name means the same in
+// all tools.
 type property struct {
 	means string
-	form  object // beside its type; nil for no more
+	form  object // in addition to its type; nil for nothing
 }
 
-// properties are all members of all tools. It is never changed.
+// properties has all members of all tools. It is never changed.
 var properties = map[string]property{
 	// what a call is about
 	"election":       {"the name of the election: a-z, 0-9, '.', '_' and '-'", object{"minLength": 1, "maxLength": leadership.MaxElectionLength, "pattern": electionPattern}},
@@ -162,7 +162,7 @@ var properties = map[string]property{
 	"lag":                {"how many entries it has not applied", counter},
 }
 
-// schema is that of an input, without what has no meaning here.
+// schema returns the schema of an input, without the members that do not apply here.
 func (d *desk) schema(t reflect.Type) object {
 	s := schemaOf(t)
 	if !d.shared {
@@ -195,7 +195,7 @@ func schemaOf(t reflect.Type) object {
 	return s
 }
 
-// typeOf returns what JSON schema says of a type.
+// typeOf returns the JSON schema of a type.
 func typeOf(t reflect.Type) object {
 	switch {
 	case t == reflect.TypeFor[jsontext.Value](), t == reflect.TypeFor[json.RawMessage]():

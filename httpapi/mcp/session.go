@@ -15,22 +15,22 @@ import (
 	"regent/leadership/client"
 )
 
-// SessionConfig says what a Session stands on. Calls and Connect are required.
+// SessionConfig configures a Session. Calls and Connect are required.
 type SessionConfig struct {
 	// Calls makes the calls that need no lease.
 	Calls *client.Client
 	// Connect returns another client of the server, for a lease.
 	Connect func(client.Config) (*client.Client, error)
-	// Candidate is the id of the candidate, unless a call of lead says another one; "" for one that
-	// no other process has.
+	// Candidate is the id of the candidate, unless a call of lead names another one; "" means an id
+	// that is unique to this process.
 	Candidate leadership.CandidateID
-	Actor     string       // that gives orders, where the server does not verify its callers
+	Actor     string       // the actor of orders, if the server does not verify its callers
 	Version   string       // of the program
 	Log       *slog.Logger // nil for none
 }
 
-// Session serves the tools to one client, and holds its leases. Nothing is done before the first
-// call of a tool: a client may start a process only to see what it can do.
+// Session serves the tools to one client, and holds its leases. It calls the server only from the
+// first tool call on: a client may start a process only to list its tools.
 type Session struct {
 	config SessionConfig
 	desk   *desk
@@ -38,8 +38,8 @@ type Session struct {
 	mu      sync.Mutex
 	terms   map[leadership.Election]*term // nil while a call campaigns; guarded by mu
 	closing bool                          // guarded by mu
-	end     context.Context               // of the session, when the process is told to end
-	leads   sync.WaitGroup                // calls that campaign
+	end     context.Context               // ends with the session, when the process is told to stop
+	leads   sync.WaitGroup                // calls of lead in progress
 }
 
 func NewSession(c SessionConfig) *Session {
@@ -87,8 +87,8 @@ func (s *Session) close() error {
 	return errors.Join(errs...)
 }
 
-// begin returns the context of a call. The library ends it with the input, but not with the
-// session.
+// begin returns the context of a call. It also ends with the session; the library ends it only with
+// the input.
 func (s *Session) begin(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(s.end, cancel)
@@ -124,7 +124,7 @@ func (s *Session) reserve(_ context.Context, in leadInput) (*term, string, func(
 
 var errClosing = errors.New("the session has ended")
 
-// settle ends a campaign: with a lease, or with the one before, which is over, or with none.
+// settle ends a campaign: it stores the new term, the previous one, which is over, or none.
 func (s *Session) settle(e leadership.Election, t *term) {
 	defer s.leads.Done()
 	s.mu.Lock()

@@ -147,7 +147,7 @@ func TestASessionThatEndsWhileItWaitsLeavesNoLeaseBehind(t *testing.T) {
 	}
 }
 
-// A client may start the process once to see what it can do, and once more to use it.
+// A client may start the process once to list its tools, and once more to use it.
 func TestAProbingStartAsksTheServerNothing(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fleet) {
 		var calls atomic.Int32
@@ -210,7 +210,7 @@ func TestAnUnreachableServerIsSaidPlainly(t *testing.T) {
 	})
 }
 
-// The library of the SDK tries again for as long as the lease lasts.
+// The Go SDK retries for as long as the lease lasts.
 func TestACallIsAnsweredInTimeThoughTheServerIsGone(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fleet) {
 		api := f.api()

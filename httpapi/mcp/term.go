@@ -19,19 +19,19 @@ type term struct {
 	keep  time.Duration
 
 	mu      sync.Mutex
-	notices []notice          // since the caller has asked last; guarded by mu
+	notices []notice          // since the caller's last call; guarded by mu
 	end     client.NoticeKind // the last notice of the term's end; "" if it has none; guarded by mu
-	early   bool              // that came of a reading, before the next renewal; guarded by mu
-	read    *ending           // as the last reading says; nil before the first; guarded by mu
+	early   bool              // a reading has reported the end before a renewal did; guarded by mu
+	read    *ending           // by the last reading; nil before the first; guarded by mu
 }
 
-// ending is why and when a term ends, no later than in the store.
+// ending says why and when a term ends. The time is no later than in the store.
 type ending struct {
 	because leadership.EndReason // "" if it has no end
 	by      time.Time
 }
 
-// maxNotices is how many notices wait for the caller.
+// maxNotices is the most notices that are kept for the caller.
 const maxNotices = 50
 
 type notice struct {
@@ -57,13 +57,13 @@ func (t *term) note(n client.Notice) {
 	t.add(n)
 }
 
-// add keeps a notice for the caller. Call with mu held.
+// add stores a notice for the caller. Call with mu held.
 func (t *term) add(n client.Notice) {
 	t.notices = append(t.notices, notice{n.Kind, n.Token, n.Left.Milliseconds()})
 	t.notices = t.notices[max(len(t.notices)-maxNotices, 0):]
 }
 
-// see takes the end of the term from a reading of the election that was asked for then: the next
+// see takes the end of the term from a reading that was requested at asked, because the next
 // renewal may be hours away.
 func (t *term) see(l leadership.Lease, asked time.Time) {
 	t.mu.Lock()
@@ -88,14 +88,14 @@ func (t *term) see(l leadership.Lease, asked time.Time) {
 	t.add(n)
 }
 
-// recall puts earlier notices before those of this term.
+// recall inserts earlier notices before those of this term.
 func (t *term) recall(earlier []notice) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.notices = append(earlier, t.notices...)
 }
 
-// heard returns the notices since the last call.
+// heard returns the notices since the last call, and removes them.
 func (t *term) heard() []notice {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -128,7 +128,7 @@ func (t *term) led(handle string) leadOutput {
 	}
 }
 
-// why says why the lease is over, without what the transport said of each try.
+// why returns why the lease is over, without the transport's errors.
 func (t *term) why() string {
 	cause := context.Cause(t.lease.Context())
 	ended, endedTerm := errors.AsType[*client.TermError](cause)
@@ -146,13 +146,13 @@ func (t *term) why() string {
 	return strings.TrimPrefix(fmt.Sprint(cause), "client: ")
 }
 
-// lost refuses what only a leader may do. and is what more there is to say; it may be empty.
+// lost returns the error of a call that only a leader may make. and is added to it, and may be
+// empty.
 func (t *term) lost(and string) error {
 	return &leadership.Error{Code: leadership.LeaseLost, Detail: fmt.Sprintf("the lease of election %q with fencing token %d is over%s: %s", t.lease.Election(), t.lease.Token(), and, t.why())}
 }
 
-// failed returns the error of a call that only a leader may make, and which the end of the lease
-// may have ended.
+// failed returns the error of a leader's call, which may have failed because the lease ended.
 func (t *term) failed(err error) error {
 	switch code := codeOf(err); {
 	case err == nil || t.lease.Valid():
@@ -167,7 +167,7 @@ func (t *term) failed(err error) error {
 // releaseTimeout limits the release of a lease that no caller waits for.
 const releaseTimeout = 5 * time.Second
 
-// release gives a lease back, if there is one, also after ctx has ended.
+// release releases the lease, if there is one, even if ctx has ended.
 func (t *term) release(ctx context.Context) error {
 	if t == nil || t.lease == nil {
 		return nil

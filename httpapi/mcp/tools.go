@@ -14,44 +14,44 @@ import (
 	"regent/leadership/wire"
 )
 
-// desk is what the tools stand on.
+// desk has the dependencies of the tools.
 type desk struct {
 	// calls makes calls as the caller of their context.
 	calls *client.Client
-	// connect returns another client that does. Each lease has its own: leases of one client are
-	// renewed together, in the name of one caller.
+	// connect returns another such client. Each lease has its own, because the leases of one client
+	// are renewed together, as one caller.
 	connect func(client.Config) (*client.Client, error)
 	// begin returns the context of a call. It ends with the call, or earlier.
 	begin func(context.Context) (context.Context, context.CancelFunc)
-	// actor is the one that gives an order, where callers are not authenticated.
+	// actor returns the actor of an order, if callers are not authenticated.
 	actor func(context.Context) string
 	terms terms
-	// shared says that handles are sealed, and that other instances know them.
+	// shared reports whether handles are sealed, and work at other instances.
 	shared bool
 	log    *slog.Logger
 }
 
-// terms are the leases of all callers, or of the one.
+// terms has the leases of all callers, or of the only one.
 type terms interface {
-	// reserve keeps a place for a new lease, or returns one that the caller has already. done must
-	// be called once: with nil it gives the place back; with a lease it puts that there, and
-	// returns its handle, or gives the place back with an error.
+	// reserve reserves a place for a new lease, or returns the lease that the caller has already.
+	// done must be called once: with nil it frees the place; with a lease it stores it and returns
+	// its handle, or frees the place and returns an error.
 	reserve(ctx context.Context, in leadInput) (held *term, handle string, done func(*term) (string, error), err error)
-	// find returns a lease that was confirmed, or is over. LeaseLost: it is over, and not known
-	// here.
+	// find returns a lease that was confirmed, or is over. It returns LeaseLost if the lease is
+	// over and not known here.
 	find(ctx context.Context, handle string) (*term, error)
 	// stop ends a lease, if it is not over yet.
 	stop(ctx context.Context, handle string, end func(context.Context, *client.Lease) error) error
 }
 
-// effect is what a call does, for the annotations of its tool.
+// effect is the kind of change that a call makes, for the annotations of its tool.
 type effect int
 
 const (
 	reads    effect = iota
-	repeats         // changes something; twice is like once
-	adds            // changes something; twice is not like once
-	replaces        // ends or overwrites something; twice is like once
+	repeats         // changes something; idempotent
+	adds            // changes something; not idempotent
+	replaces        // ends or overwrites something; idempotent
 )
 
 func (e effect) annotations(title string) *sdk.ToolAnnotations {
@@ -64,13 +64,13 @@ func (e effect) annotations(title string) *sdk.ToolAnnotations {
 type tool struct {
 	name, title, does string
 	effect            effect
-	verb              wire.Verb // that the caller needs the right to
+	verb              wire.Verb // the verb that the caller needs the right for
 	in, out           reflect.Type
 	call              func(context.Context, *desk, []byte) (any, error)
 }
 
-// limit is how long a call may take. Many clients give up after a minute, unless they were told to
-// wait.
+// limit returns how long a call may take. Many clients give up after a minute unless they are
+// configured to wait.
 func (t tool) limit() time.Duration {
 	switch t.verb {
 	case wire.VerbAcquire, wire.VerbWatch, wire.VerbPropose:
@@ -79,7 +79,7 @@ func (t tool) limit() time.Duration {
 	return answerTime
 }
 
-// define returns a row whose call takes an In and answers an Out. A field without omitzero is
+// define returns a row whose call takes an In and returns an Out. A field without omitzero is
 // required.
 func define[In, Out any](name, title string, e effect, v wire.Verb, does string, call func(*desk, context.Context, In) (Out, error)) tool {
 	return tool{name, title, does, e, v, reflect.TypeFor[In](), reflect.TypeFor[Out](), func(ctx context.Context, d *desk, arguments []byte) (any, error) {
@@ -170,16 +170,16 @@ func newServer(d *desk, version string) *sdk.Server {
 	return s
 }
 
-// encoded encodes a schema once, and not for each list of the tools.
+// encoded encodes a schema, once instead of for each list of the tools.
 func encoded(schema object) json.RawMessage {
 	text, err := json.Marshal(schema)
 	if err != nil {
-		panic(err) // it is made of texts and numbers
+		panic(err) // cannot fail: it has only strings and numbers
 	}
 	return text
 }
 
-// handler answers the calls of a tool. An error is part of the answer: a model is to read it.
+// handler answers the calls of a tool. An error is part of the answer, so that the model reads it.
 func (d *desk) handler(t tool) sdk.ToolHandler {
 	return func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		began := time.Now()

@@ -209,7 +209,7 @@ func TestALeaderLeavesACheckpointAndAJournalBehind(t *testing.T) {
 	})
 }
 
-// asked are the notes of the requests for an approval, those with a new epoch in capitals.
+// asked returns the notes of the requests for an approval, those with a new epoch in capitals.
 func asked(m *model, election string) (notes []string) {
 	for _, e := range m.must("history", args{"election": election})["events"].([]any) {
 		if e := e.(args); e["type"] == "approvalRequested" {
@@ -349,8 +349,8 @@ func TestAModelLearnsThatElectionsAreHalted(t *testing.T) {
 	})
 }
 
-// Each call comes once more at once, and late, at another instance: after it was undone, or another
-// one followed.
+// Each call is repeated at once, and again late, at another instance: after it was undone, or
+// another one followed.
 func TestALateCopyOfACallChangesNothing(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fleet) {
 		m, other := connect(t, f.door(), ann()), connect(t, f.door(), ann())

@@ -1,6 +1,6 @@
 // Package timing times and traces HTTP requests under the routes of the API. The metrics are those
 // that OpenTelemetry defines for HTTP servers. A door beside the API has two routes: its path, such
-// as /apis, and all that lies below it, /apis/*.
+// as /apis, and everything below it, /apis/*.
 package timing
 
 import (
@@ -24,9 +24,9 @@ import (
 // handler, finds the route of a request.
 //
 // A request continues its caller's trace (header traceparent), even if nothing is exported, if
-// verified says that its caller is known. Any other begins a trace with a link to the caller's: a
-// stranger does not decide which of its requests are sampled. Streams and health checks are neither
-// timed nor traced.
+// verified returns true. Any other request begins a trace with a link to the caller's, so that an
+// unknown caller cannot decide which of its requests are sampled. Streams and health checks are
+// neither timed nor traced.
 func Handler(meters metric.MeterProvider, tracers trace.TracerProvider, api, handler http.Handler, verified func(*http.Request) bool) http.Handler {
 	_, noMeters := meters.(noopmetric.MeterProvider)
 	_, noTracers := tracers.(nooptrace.TracerProvider)
@@ -47,7 +47,7 @@ func Handler(meters metric.MeterProvider, tracers trace.TracerProvider, api, han
 		case route.streamed(r):
 			continued(handler).ServeHTTP(w, r)
 		default:
-			r = r.WithContext(r.Context()) // a copy: the next line changes it
+			r = r.WithContext(r.Context()) // a copy, which the next line changes
 			r.Pattern = route.path
 			traced.ServeHTTP(w, r)
 		}
@@ -72,7 +72,7 @@ const server = "regent:80"
 type route struct {
 	path               string
 	streams, documents bool
-	door               bool // what lies below the path is known to the door alone
+	door               bool // only the door knows the paths below this one
 }
 
 // streamed reports whether the reply is a stream, which may last for minutes.

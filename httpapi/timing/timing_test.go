@@ -25,7 +25,7 @@ import (
 	"regent/store/memory"
 )
 
-// edge is a server that is measured.
+// edge is a server whose requests are measured.
 type edge struct {
 	*testing.T
 	url    string
@@ -33,7 +33,7 @@ type edge struct {
 	spans  *tracetest.SpanRecorder
 }
 
-// newEdge starts one that gives an answer so much time; 0 for as much as it has otherwise.
+// newEdge starts an edge with that time limit for answers; 0 means the default.
 func newEdge(t *testing.T, answer time.Duration) *edge {
 	t.Helper()
 	e := &edge{T: t, reader: sdkmetric.NewManualReader(), spans: tracetest.NewSpanRecorder()}
@@ -79,7 +79,7 @@ func (e *edge) do(method, path, body string, header ...string) *http.Response {
 	return res
 }
 
-// series are those of the duration of requests.
+// series returns the series of the duration of requests.
 func (e *edge) series() (all []string) {
 	e.Helper()
 	for _, m := range e.collect() {
@@ -133,7 +133,7 @@ func TestRequestsAreTimedUnderTheRoutesOfTheAPI(t *testing.T) {
 	e.hasNoNames()
 }
 
-// What lies below the path of a door may hold names of elections.
+// Paths below that of a door may contain names of elections.
 func TestADoorHasTwoRoutes(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t, 0)
@@ -150,7 +150,7 @@ func TestADoorHasTwoRoutes(t *testing.T) {
 	e.hasNoNames()
 }
 
-// hasNoNames wants no label that holds a name which a caller made up.
+// hasNoNames requires that no label contains a name that a caller chose.
 func (e *edge) hasNoNames() {
 	e.Helper()
 	for _, m := range e.collect() {

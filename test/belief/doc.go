@@ -18,18 +18,18 @@
 //     another key.
 //   - The store finds a lease over, and records its end.
 //
-// A model may have more, each part by itself, so that models stay small: see the fields of Model. A
-// leader may believe in a lease that an operator, or a verdict, has ended until it would have ended
-// by itself, and no other candidate is granted one until then; one that goes on under a new epoch
-// may believe in its lease under the old token until it is told. With Commits a heartbeat may be
+// A model may have more, part by part, so that models stay small: see the fields of Model. A leader
+// may believe in a lease that an operator, or a verdict, has ended until it would have ended by
+// itself, and no other candidate is granted one until then; one that goes on under a new epoch may
+// believe in its lease under the old token until it is told. With Commits a heartbeat may be
 // committed after the end of the lease. Then it leaves the end where it was, as in all stores
 // (rule.StartOf), and the service takes it back, at any time or never.
 //
 // With Commits a call that arrives again is decided and committed at one instant, except for a
-// release. Nothing is left out by that: a transaction commits only if the record is as it read it,
-// and then writes what it would write if it read only now. There are two exceptions. A release that
-// read a lease while it lasted releases it even if it has ended since, so there is a step for that;
-// a heartbeat that was decided in time and comes too late changes nothing.
+// release. That loses no behaviour: a transaction commits only if the record is unchanged since its
+// read, and then writes what it would write if it read only now. There are two exceptions. A
+// release that read a lease while it lasted releases it even if it has ended since, so there is a
+// step for that; a heartbeat that was decided in time and comes too late changes nothing.
 //
 // Not in the model: the store's guard (its one clock is right), renewals of several elections,
 // leases of different durations, and changes of the configuration.
@@ -44,9 +44,9 @@
 // delay are over, an answer is too old to be believed. Tokens matter as the newest and as older
 // ones; keys as a candidate's present one and earlier ones; the calls that were sent are a set,
 // because they stay. So the number of states is finite, and all that can be reached in any time are
-// visited. None is forgotten, and none is mistaken for another by its hash: a state is kept whole,
-// in twenty bytes. States are one only if they differ by nothing but a permutation of candidates
-// with equal clocks.
+// visited. The search drops none, and confuses none by its hash: each state is stored whole, in
+// twenty bytes. States are one only if they differ by nothing but a permutation of candidates with
+// equal clocks.
 //
 // # How long it takes
 //

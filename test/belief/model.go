@@ -10,7 +10,7 @@ import (
 // second is the step of the store's clock.
 const second = time.Second
 
-// most is how many candidates a model can have.
+// most is the largest number of candidates in a model.
 const most = 4
 
 // Model is the model that Search explores. Clocks and Lease are required; each other field adds
@@ -61,7 +61,7 @@ const (
 	PauseKept     Property = "no lease is granted while the election is paused"
 )
 
-// phase is what a candidate is doing.
+// phase is the activity of a candidate.
 type phase uint8
 
 const (
@@ -107,16 +107,16 @@ const (
 	readFree // it has read that the next lease may be granted
 )
 
-// candidate is all that matters of one.
+// candidate is the state of a candidate.
 type candidate struct {
 	phase phase
-	until uint8 // how many seconds from now it believes that it leads, if nothing happens
+	until uint8 // seconds from now for which it believes that it leads, if nothing happens
 
 	call   verb
 	place  place
 	age    uint8 // seconds since the clock reading before the call, up to Model.tooOld
 	waited uint8 // in the queue
-	left   uint8 // of the lease, as the answer has it; 0 for a refusal
+	left   uint8 // of the lease, by the answer; 0 for a refusal
 
 	stale  bool // its leader goes on under a later token, and it has not learned of that
 	behind bool // the lease that it has, or its answer has, is not the newest
@@ -126,8 +126,8 @@ type candidate struct {
 	asked, askedFormerly bool
 }
 
-// state is the store and the candidates. What a candidate does not need in its phase is zero, so
-// that equal states look equal.
+// state is the store and the candidates. Fields that a candidate does not need in its phase are
+// zero, so that equal states compare equal.
 type state struct {
 	lease
 	renewed, released bool // a renew, a release of the newest lease was sent, and may arrive again
@@ -147,7 +147,7 @@ func (s *state) believers() (n int) {
 	return n
 }
 
-// broken is a property that does not hold in the state; "" if all do.
+// broken returns a property that does not hold in the state; "" if all hold.
 func (m *Model) broken(s *state) Property {
 	if s.believers() > 1 {
 		return NeverTwo
@@ -161,12 +161,13 @@ func (m *Model) broken(s *state) Property {
 	return ""
 }
 
-// tooOld is the age from which on no answer is believed: longer than the lease and all waiting.
+// tooOld returns the age from which no answer is believed: longer than the lease and all waiting.
 func (m *Model) tooOld() uint8 {
 	return uint8(m.Lease + m.Wait + 1)
 }
 
-// belief is how many seconds from now the candidate believes in what its call was granted.
+// belief returns for how many seconds from now the candidate believes in the lease that its call
+// was granted.
 func (m *Model) belief(who int, c candidate) uint8 {
 	clock := m.Clocks[who]
 	sent, now := time.Duration(0), clock*time.Duration(c.age)

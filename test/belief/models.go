@@ -9,12 +9,12 @@ import (
 
 // Advance of a clock in a second.
 const (
-	slowest = second - second/leadership.Drift // the slowest that is allowed for
+	slowest = second - second/leadership.Drift // the slowest that deadlines allow for
 	fast    = 1001 * time.Millisecond
 	twice   = 2 * second
 )
 
-// Quick has 5 million states: half a minute on one core.
+// Quick returns models with 5 million states: half a minute on one core.
 func Quick() []Model {
 	return []Model{
 		{Name: "two waiting", Clocks: all(2, slowest), Lease: 3, Wait: 2},
@@ -30,8 +30,8 @@ func Quick() []Model {
 	}
 }
 
-// Night is searched when there is more time: longer leases, and four candidates with everything
-// that may happen. It has 33 million states, which take some minutes on one core, and up to 1 GB.
+// Night returns models with longer leases, and with four candidates and everything that may happen.
+// They have 33 million states, which take some minutes on one core, and up to 1 GB.
 func Night() []Model {
 	return []Model{
 		{Name: "two in a long wait", Clocks: all(2, slowest), Lease: 6, Wait: 4},
@@ -50,7 +50,7 @@ func Night() []Model {
 	}
 }
 
-// all are so many candidates with the same clock.
+// all returns the clocks of that many candidates with the same clock.
 func all(candidates int, clock time.Duration) []time.Duration {
 	return slices.Repeat([]time.Duration{clock}, candidates)
 }

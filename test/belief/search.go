@@ -5,36 +5,36 @@ import (
 	"context"
 )
 
-// Result is what a search has found.
+// Result is the result of a search.
 type Result struct {
-	States    int // that can be reached; candidates with like clocks are interchangeable
+	States    int // reachable states; candidates with equal clocks are interchangeable
 	Steps     int // between them
-	Believing int // in how many states a candidate believes that it leads
-	// Broken is a property that does not hold everywhere; "" if all do.
+	Believing int // states in which a candidate believes that it leads
+	// Broken is a property that does not hold in every state; "" if all hold.
 	Broken Property
-	// Trace is a shortest way to where it does not, a line for each step.
+	// Trace is a shortest path to a state where it does not hold, a line for each step.
 	Trace []string
 }
 
-// search goes through a model, nearest first.
+// search explores a model, breadth first.
 type search struct {
 	model   *Model
 	decided map[input]decision
 	visited visited
-	ways    []packed // from the state that is looked at
+	ways    []packed // from the present state
 	broken  Property // by the steps since it was last set to ""
-	granted bool     // likewise
+	granted bool     // from the present state
 }
 
-// Search visits all that can be reached, or stops where a property does not hold.
+// Search visits all reachable states, or stops where a property does not hold.
 func (m *Model) Search() Result {
 	r, _ := m.SearchContext(context.Background())
 	return r
 }
 
-// SearchContext is Search, until ctx ends; then there is no result, and the error is ctx's.
+// SearchContext is Search until ctx ends; then it returns the error of ctx.
 func (m *Model) SearchContext(ctx context.Context) (Result, error) {
-	const between = 1 << 10 // so many states are looked at in some milliseconds
+	const between = 1 << 10 // this many states take some milliseconds
 	x := m.start()
 	var r Result
 	at := 0
@@ -60,7 +60,7 @@ func (m *Model) SearchContext(ctx context.Context) (Result, error) {
 	return r, nil
 }
 
-// start is at the state before the first step.
+// start returns a search at the state before the first step.
 func (m *Model) start() *search {
 	if m.Commits && m.Wait > 0 {
 		panic("belief: the time in line is not counted while a transaction is under way")
@@ -70,8 +70,8 @@ func (m *Model) start() *search {
 	return x
 }
 
-// look takes all steps from the state of that number. It returns how many there are, and the states
-// that are new.
+// look takes all steps from the state with that number. It returns their number, and the new
+// states.
 func (x *search) look(at int, here state) (steps int, found []visit) {
 	known := len(x.visited.all)
 	x.ways = x.ways[:0]

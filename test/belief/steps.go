@@ -1,12 +1,12 @@
 package belief
 
-// step is something that happens.
+// step is one step of a search: an act, of a candidate or of none.
 type step struct {
 	act act
 	who int8
 }
 
-// act says what a step is.
+// act is the kind of a step.
 type act uint8
 
 const (
@@ -46,7 +46,7 @@ const (
 	judgeBad      // a verdict ends the leader's term
 )
 
-// next calls visit with every step that can happen, and the state after it.
+// next calls visit with every possible step, and the state after it.
 func (x *search) next(s state, visit func(step, state)) {
 	visit(step{act: tick}, x.tick(s))
 	x.atAnyTime(s, visit)
@@ -77,8 +77,8 @@ func (x *search) tick(s state) state {
 	return s
 }
 
-// atAnyTime is what may happen whatever the candidates do: the store checks the lease, operators
-// act, and what was sent before arrives. No one receives the answers.
+// atAnyTime visits the steps that are possible whatever the candidates do: the store checks the
+// lease, operators act, and earlier calls arrive again. Their answers are lost.
 func (x *search) atAnyTime(s state, visit func(step, state)) {
 	holder := s.recorded() - 1
 	send := func(a act, r request) {
@@ -137,7 +137,7 @@ func (x *search) atAnyTime(s state, visit func(step, state)) {
 	}
 }
 
-// onTheWay is what may happen to the candidate's call.
+// onTheWay visits the steps of the candidate's call.
 func (x *search) onTheWay(s state, who int8, visit func(step, state)) {
 	c := s.candidates[who]
 	if c.call == silence {
@@ -180,7 +180,7 @@ func (x *search) serve(s *state, who int8) {
 	}
 }
 
-// commit lets the candidate's call be decided by what its transaction has read, and answered.
+// commit decides the candidate's call by its transaction's read, and answers it.
 func (x *search) commit(s *state, who int8, read place) {
 	c := &s.candidates[who]
 	d := x.apply(s, request{verb: c.call, who: who, behind: c.outdated() && c.call != acquire, read: read})
@@ -195,7 +195,7 @@ func (x *search) commit(s *state, who int8, read place) {
 	c.answer(d.left)
 }
 
-// answer sends an answer to the candidate. Of a refusal nothing else matters.
+// answer sends an answer to the candidate, with the time left; 0 is a refusal.
 func (c *candidate) answer(left uint8) {
 	c.place, c.left = answered, left
 	if left == 0 {
@@ -232,8 +232,8 @@ func (x *search) apply(s *state, r request) decision {
 	return d
 }
 
-// overtake aborts the transactions that read the record before it was changed: their commits are
-// guarded by what they read.
+// overtake aborts the transactions that read the record before it changed, because their commits
+// are guarded by their reads.
 func (x *search) overtake(s *state) {
 	s.releasing = false
 	for i := range s.candidates {
@@ -277,7 +277,7 @@ func (c *candidate) silent() { c.call, c.place, c.age, c.waited, c.left = silenc
 // forget makes it want nothing.
 func (c *candidate) forget() { *c = candidate{asked: c.asked, askedFormerly: c.askedFormerly} }
 
-// byItself is what the candidate may do by itself.
+// byItself visits the steps that the candidate can take by itself.
 func (x *search) byItself(s state, who int8, visit func(step, state)) {
 	do := func(a act, change func(*state, *candidate)) {
 		after := s

@@ -10,35 +10,33 @@ import (
 	"regent/leadership/rule"
 )
 
-// lease is what the store knows of the election, without the token, which is only known to be the
-// newest.
+// lease is the store's state of the election, without the token, which is always the newest.
 type lease struct {
 	leader  int8  // a candidate's number, from 1; 0 for none
 	former  bool  // it was granted to a key that the candidate no longer has
 	age     uint8 // of the last heartbeat in seconds, up to the lease's and the lock delay
 	late    bool  // a heartbeat was committed after the end, and may be taken back
 	deleted bool
-	cap     uint8 // in how many seconds the lease ends by an operator's order; 0 for none
-	drained bool  // that was a pause, and not an eviction
+	cap     uint8 // seconds until the lease ends by an operator's order; 0 for none
+	drained bool  // the order was a pause, not an eviction
 	paused  bool
-	lock    uint8 // for how many seconds no one may lead, as the vacant record has it
+	lock    uint8 // seconds for which no candidate may lead, by the vacant record
 
-	// The store does not know these, and the rules are not told.
-	// an operator has ended the lease; its leader, if it has not learned of it, believes in it
-	// until its end
+	// The rules do not see the fields below. an operator has ended the lease; its leader may
+	// believe in it until its end if it has not learned of that
 	cut bool
-	// for how many seconds no one may lead because the last lease was not released, if its end is
-	// recorded
+	// seconds for which no candidate may lead because the last lease was not released, if its end
+	// is recorded
 	owed uint8
 }
 
-// heldBy reports whether the candidate leads by its present key, or would if no operator had ended
-// its lease.
+// heldBy reports whether the candidate leads under its present key, or would if no operator had
+// ended its lease.
 func (l lease) heldBy(who int8, duration int) bool {
 	return l.leader == who+1 && !l.former && int(l.age) < duration
 }
 
-// left is how many seconds the lease lasts; 0 or less if it is over.
+// left returns how many seconds the lease lasts; 0 or less if it is over.
 func (l lease) left(m *Model) int {
 	left := m.Lease - int(l.age)
 	if l.cap > 0 {
@@ -47,7 +45,7 @@ func (l lease) left(m *Model) int {
 	return left
 }
 
-// recorded is the leader in the record.
+// recorded returns the leader in the record.
 func (l lease) recorded() int8 {
 	if l.cut {
 		return 0
@@ -73,13 +71,13 @@ func (l *lease) tick(m *Model) {
 	}
 }
 
-// request is a call as the store sees it.
+// request is a call to the store.
 type request struct {
 	verb   verb
 	who    int8
 	former bool // with a key that the candidate no longer has
 	behind bool // with a token that is not the newest
-	// what its transaction has read before: readLive, readFree, or neither if it reads and commits
+	// the earlier read of its transaction: readLive, readFree, or neither if it reads and commits
 	// at once
 	read place
 }
@@ -100,7 +98,7 @@ type input struct {
 	request
 }
 
-// decide runs the rule, once for each input, because it is pure.
+// decide runs the rule once for each input, because the rule is pure.
 func (x *search) decide(l lease, r request) decision {
 	in := input{l, r}
 	d, ok := x.decided[in]
@@ -112,7 +110,7 @@ func (x *search) decide(l lease, r request) decision {
 	return d
 }
 
-// The store's time and newest token in every decision. Any values will do.
+// The store's time and newest token in every decision. Any values would do.
 const newest leadership.Token = 7
 
 var now = time.Unix(1_000_000, 0)
@@ -134,9 +132,8 @@ func (m *Model) decide(l lease, r request) decision {
 	return d
 }
 
-// snapshot is the election as the transaction has read it: now or, if it has read before, when the
-// lease still lasted. How long before makes no difference, because the rules ask no more of that
-// moment.
+// snapshot returns the election as the transaction has read it: now or, if it has read before,
+// while the lease still lasted. The rules do not depend on how long before.
 func (m *Model) snapshot(l lease, r request) rule.Snapshot {
 	s := rule.Snapshot{Record: m.record(l), Now: now}
 	if end := s.Record.LeaseEnd(); s.Record.LeaderID != "" && r.read == readLive && !now.Before(end) {
@@ -161,7 +158,7 @@ func (m *Model) commit(c *rule.Change, r request) (late bool) {
 	return late
 }
 
-// misdecided is a property that the decision on the lease breaks.
+// misdecided returns a property that the decision breaks, or "".
 func (m *Model) misdecided(l lease, from request, r rule.Record, d decision) Property {
 	lasted := l.leader != 0 && int(l.age) < m.Lease
 	switch {
@@ -187,7 +184,7 @@ func (m *Model) misdecided(l lease, from request, r rule.Record, d decision) Pro
 	return ""
 }
 
-// rule is the real one.
+// rule runs the real rule.
 func (m *Model) rule(s rule.Snapshot, r request) (rule.Change, error) {
 	id, key := name(r.who), key(r.who, r.former)
 	renewal := rule.Renewal{Election: s.Record.Election, CandidateID: id, KeyHash: key, Token: newest}
@@ -238,7 +235,7 @@ func (m *Model) order(s rule.Snapshot, v verb) (rule.Change, error) {
 	return rule.Apply(s, c)
 }
 
-// pauseFor is the time of a pause. It ends by a resume alone.
+// pauseFor is the time of a pause, long enough that only a resume ends it.
 const pauseFor = time.Hour
 
 // unlock runs the rule with the acknowledgement that its refusal asks for, or without any.
@@ -252,12 +249,12 @@ func (m *Model) unlock(s rule.Snapshot, r request) (rule.Change, error) {
 	return change, err
 }
 
-// retire runs the rule on an election that has been vacant for long enough, if it is vacant: how
-// long it was makes no difference to anything else.
+// retire runs the rule on an election that has been vacant for long enough, if it is vacant.
+// Nothing else depends on how long it was.
 func (m *Model) retire(s rule.Snapshot) (rule.Change, error) {
 	if r := &s.Record; r.LeaderID == "" {
 		r.EndedAt = r.EndedAt.Add(-m.config().RetireAfter)
-		r.LockFor += min(r.LockFor, 1) * m.config().RetireAfter // it ends when it would have
+		r.LockFor += min(r.LockFor, 1) * m.config().RetireAfter // the lock ends when it would have
 	}
 	return rule.Retire(s)
 }
@@ -273,7 +270,7 @@ func (m *Model) config() leadership.Config {
 	return c
 }
 
-// record is the lease as the store has it.
+// record returns the record of the lease.
 func (m *Model) record(l lease) rule.Record {
 	r := rule.Record{
 		Election: "reports", Token: newest, Revision: leadership.Revision(2 * newest), Policy: rule.Policy{Config: m.config()}, Deleted: l.deleted,
@@ -299,7 +296,7 @@ func (m *Model) record(l lease) rule.Record {
 	return r
 }
 
-// lease is what matters of the record that the request has left.
+// lease returns the model's lease of the record after the request.
 func (m *Model) lease(r rule.Record, before lease, from request) lease {
 	switch {
 	case r.LeaderID == "":
@@ -317,7 +314,7 @@ func (m *Model) lease(r rule.Record, before lease, from request) lease {
 	return before
 }
 
-// vacant is what matters of a record without a leader.
+// vacant is lease for a record without a leader.
 func (m *Model) vacant(r rule.Record, before lease, from request) lease {
 	lasted := int(before.age) < m.Lease
 	after := before
@@ -347,7 +344,7 @@ func name(who int8) leadership.CandidateID {
 	return [most]leadership.CandidateID{"ann", "bob", "cy", "dee"}[who]
 }
 
-// key is the hash of a candidate's present key, or of one that it had before.
+// key returns the hash of a candidate's present key, or of a former one.
 func key(who int8, former bool) leadership.KeyHash {
 	h := leadership.KeyHash{byte(who + 1)}
 	if former {

@@ -8,8 +8,8 @@ import (
 )
 
 // trace shows how the property was broken, by a step from the visited state with that number. It
-// goes the way again: a packed state does not say which candidate is which, and the one that was
-// ann in a state may have another place in the next.
+// repeats the path, because a packed state does not say which candidate is which: ann in one state
+// may have another place in the next.
 func (x *search) trace(last uint32, p Property) []string {
 	way := []uint32{last}
 	for at := last; at != 0; {
@@ -41,7 +41,7 @@ func (x *search) tell(t *teller, from state, there func(*state) bool) (to state)
 	return to
 }
 
-// teller describes steps. It counts what a state does not need: seconds and tokens.
+// teller describes steps. It counts seconds and tokens, which states do not have.
 type teller struct {
 	model *Model
 	lines []string
@@ -59,7 +59,7 @@ func (t *teller) tell(st step, from, to state, granted bool) {
 	t.lines = append(t.lines, fmt.Sprintf("%d s: %s: %s", t.time, t.words(st, from), t.situation(to)))
 }
 
-// words describe the step.
+// words returns the step in words.
 func (t *teller) words(st step, from state) string {
 	if st.act == tick {
 		return "a second has passed" + t.clocks()
@@ -108,7 +108,7 @@ func (t *teller) words(st step, from state) string {
 	return fmt.Sprintf(text, name(st.who), from.candidates[st.who].call)
 }
 
-// clocks are what the candidates' clocks show.
+// clocks returns the readings of the candidates' clocks.
 func (t *teller) clocks() string {
 	var shown []string
 	for i, clock := range t.model.Clocks {
@@ -117,7 +117,7 @@ func (t *teller) clocks() string {
 	return " (" + strings.Join(shown, ", ") + ")"
 }
 
-// situation says which candidate leads and which believe that they do.
+// situation returns which candidate leads, and which believe that they lead.
 func (t *teller) situation(s state) string {
 	text := "vacant"
 	switch left := s.left(t.model); {

@@ -1,18 +1,18 @@
 package belief
 
-// visited is the states that were come to, in the order in which they were.
+// visited has the visited states, in the order of their first visit.
 type visited struct {
 	all   []visit
 	known map[packed]struct{}
 }
 
-// visit is a state, and the number of one that is a step before it.
+// visit is a state, and the number of a state one step before it.
 type visit struct {
 	state packed
 	from  uint32
 }
 
-// add remembers the new ones among the states that are a step from that of the number.
+// add stores the new ones among the states one step after the state with the number from.
 func (v *visited) add(ways []packed, from uint32) {
 	for _, to := range ways {
 		if _, ok := v.known[to]; !ok {

@@ -3,15 +3,15 @@
 //
 // Each client is led by a driver, which is started once for a case: drivers/go,
 // drivers/python/driver.py and drivers/typescript/driver.ts. A case tells the driver what to do,
-// and breaks what stands between it and the server:
+// and breaks the connection between it and the server:
 //
 //	driver ──▶ proxy.Hop  ──▶ gate ──▶ record.Proxy ──▶ httpapi on store/memory
 //	 ticks      cuts, stalls    loses, holds, delays,      the server's grants,
 //	                            answers by itself          and when they end
 //
-// What the driver says that it believed, and what the server granted, are one recording on one
-// clock, CLOCK_BOOTTIME, which the checkers of test/checker judge. A case never compares times of
-// its own with how fast something was; it waits for events.
+// The driver's beliefs and the server's grants are one recording on one clock, CLOCK_BOOTTIME,
+// which the checkers of test/checker judge. A case does not measure how fast something was; it
+// waits for events.
 //
 // # The protocol of a driver
 //
@@ -32,9 +32,8 @@
 //	"again"   true: when a term was lost, ask again with a new key; otherwise the driver ends
 //
 // Events, with the members that each has beside "event". "at" is the time in nanoseconds of
-// CLOCK_BOOTTIME, an integer; it must never be later than what it stands for, and may be 10 ms
-// earlier (as /proc/uptime is). "token" is always the fencing token of the lease as the client says
-// it now.
+// CLOCK_BOOTTIME, an integer; it must never be later than the event, and may be 10 ms earlier (as
+// /proc/uptime is). "token" is always the fencing token of the lease as the client says it now.
 //
 //	asking    at                            the driver calls the function that leads
 //	leading   at, token                     that function has returned a lease, or called the body
@@ -75,10 +74,10 @@
 // Commands, one a line:
 //
 //	stop         the body ends normally; watches end. If it does not lead it is cancel
-//	cancel       what is under way is cancelled from outside, as a program does it: the context,
-//	             the task, the AbortSignal of the call that leads, of the watch, and of each
-//	             call. It may come at any time: while the call to lead waits in line, while a
-//	             renewal, a release or another call is under way, or while the body ticks
+//	cancel       the call in progress is cancelled from outside, as a program does it: by the
+//	             context, the task, or the AbortSignal of the call that leads, of the watch, and
+//	             of each call. It may come at any time: while the call to lead waits in line,
+//	             while a renewal, a release or another call is under way, or while the body ticks
 //	watch AFTER  watch the election beside what else is done, from after the revision AFTER;
 //	             without AFTER from the present state. Each event is a "seen"
 //	report N     say in the lease's report that the progress is N
@@ -106,10 +105,10 @@
 // # Clocks
 //
 // No case sets the machine's clock. The wall clock of a client is made to jump by a library that
-// stands before the C library (drivers/wallclock.c). Replies whose times of day jump are made by
-// the gate. A suspended machine is not to be had in a test: a time namespace moves CLOCK_BOOTTIME
-// against CLOCK_MONOTONIC only when it begins, and a client that counts by the wrong one of the two
-// differs only across a suspension. The tests of each client's clock look at that.
+// stands before the C library (drivers/wallclock.c). The gate makes replies whose times of day
+// jump. A test cannot suspend the machine: a time namespace moves CLOCK_BOOTTIME against
+// CLOCK_MONOTONIC only when it begins, and a client that uses the wrong one of the two differs only
+// across a suspension. The tests of each client's clock check that.
 //
 // # Commands under a wrapper
 //

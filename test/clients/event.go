@@ -28,7 +28,7 @@ const (
 	End      = "end"
 )
 
-// The codes of Lost and Failed that are of no problem document.
+// The codes of Lost and Failed that do not come from a problem document.
 const (
 	Deadline  = "DEADLINE"
 	Cancelled = "CANCELLED"

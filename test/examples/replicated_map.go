@@ -38,13 +38,13 @@ func (m *Map) apply(item client.JournalItem) error {
 	defer m.mu.Unlock()
 	m.upTo = item.Index()
 	if item.Entry != nil {
-		return json.Unmarshal(item.Entry.Data, &m.values) // into the values that are there
+		return json.Unmarshal(item.Entry.Data, &m.values) // adds to the present values
 	}
 	m.values = nil
 	return json.Unmarshal(item.Snapshot.Data, &m.values)
 }
 
-// Set sets keys, as the leader: once it returns they are set for good, in all copies to come.
+// Set sets keys, as the leader. Once it returns they are durable, and every copy will have them.
 func Set(ctx context.Context, j *client.Journal, values map[string]string) (leadership.Index, error) {
 	return j.Append(ctx, client.Entry{Type: "set", Data: values})
 }

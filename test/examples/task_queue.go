@@ -10,9 +10,9 @@ import (
 	"regent/leadership/client"
 )
 
-// Tasks is a queue that its leader hands out to the workers of an election. Who has which task is
-// in the journal, so that the next leader knows; workers follow the journal to learn of theirs. The
-// tasks of a worker that leaves or vanishes go to others.
+// Tasks is a queue that its leader hands out to the workers of an election. The journal records
+// which worker has which task, so that the next leader knows; workers follow it to learn of their
+// tasks. The tasks of a worker that leaves or vanishes go to others.
 type Tasks struct {
 	agent *client.Client
 	lease *client.Lease
@@ -55,7 +55,7 @@ func (q *Tasks) take(a Assignment) {
 	}
 }
 
-// write puts assignments into the journal, and only then counts with them. Call with mu held.
+// write appends assignments to the journal, and then takes them into memory. Call with mu held.
 func (q *Tasks) write(ctx context.Context, all ...Assignment) error {
 	for a := range slices.Chunk(all, leadership.MaxEntries) {
 		var entries []client.Entry
@@ -93,7 +93,7 @@ func (q *Tasks) Done(ctx context.Context, task string, worker leadership.Candida
 	return q.write(ctx, Assignment{Task: task, Worker: worker, Done: true})
 }
 
-// HandOut gives each task that has no present worker to the one with the fewest.
+// HandOut gives each task without a present worker to the worker with the fewest tasks.
 func (q *Tasks) HandOut(ctx context.Context) error {
 	members, err := q.agent.Members(ctx, q.lease.Election())
 	if err != nil {
@@ -146,7 +146,7 @@ func (q *Tasks) Watch(ctx context.Context) error {
 }
 
 // Work calls do for each task that the worker is given, until ctx ends. A task whose worker was cut
-// off may be given to another one as well: do has to bear that.
+// off may also be given to another worker, so do must tolerate running twice.
 func Work(ctx context.Context, agent *client.Client, election leadership.Election, worker leadership.CandidateID, do func(task string)) error {
 	for item, err := range agent.Follow(ctx, election, 0) {
 		if err != nil {

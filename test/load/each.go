@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// Each calls do for 0 to n-1, at most so many at a time, and returns the first error by number.
+// Each calls do for 0 to n-1, at most atATime at a time, and returns the error of the least number.
 func Each(n, atATime int, do func(i int) error) error {
 	errs := make([]error, n)
 	slots := make(chan struct{}, atATime)

@@ -22,7 +22,7 @@ import (
 	"regent/leadership/fence/firestorefence"
 )
 
-// Manner is how a leader takes care that it still leads when it writes.
+// Manner is how a leader checks that it still leads when it writes.
 type Manner string
 
 // The manners.
@@ -31,7 +31,7 @@ const (
 	Fenced   Manner = "fenced"   // its token is compared in the transaction of the write
 )
 
-// Config is what a member is told.
+// Config configures a member.
 type Config struct {
 	Manner    Manner
 	Server    string // of Regent
@@ -43,19 +43,19 @@ type Config struct {
 	Think     time.Duration // at most
 }
 
-// Update is an element that was acknowledged: it is in the set, for ever. With element 0 it says
-// that the member has read the set, and thinks before it writes.
+// Update is an acknowledged element, which must stay in the set for ever. Element 0 means that the
+// member has read the set, and thinks before it writes.
 type Update struct {
 	Election leadership.Election
 	Member   int64 // its number
 	Element  int64
 }
 
-// variable is where a member finds its Config.
+// variable is the environment variable with a member's Config.
 const variable = "REGENT_TEST_LOCKSET"
 
-// Main is a member, if the environment asks for one, until its standard input ends. is says whether
-// that was so.
+// Main runs a member, if the environment asks for one, until its standard input ends. It reports
+// whether it did.
 func Main() (is bool) {
 	spec, is := os.LookupEnv(variable)
 	if !is {
@@ -97,7 +97,7 @@ func run(spec []byte) error {
 	return nil
 }
 
-// Election is the name of one.
+// Election returns the name of election i.
 func Election(i int) leadership.Election { return leadership.Election(fmt.Sprintf("set-%d", i)) }
 
 type member struct {
@@ -142,8 +142,8 @@ func (m *member) tell(l *client.Lease, element int64) error {
 	return m.out.Encode(Update{l.Election(), m.Number, element})
 }
 
-// read reads the set. A leader that is fenced raises the mark first: from then on nothing that an
-// earlier one writes can be missed.
+// read reads the set. A fenced leader raises the mark first: from then on no earlier leader can
+// write, so it reads every element.
 func (m *member) read(ctx context.Context, l *client.Lease) (elements []int64, err error) {
 	if m.Manner != Fenced {
 		snap, err := Doc(m.sets, l.Election()).Get(ctx)
@@ -166,14 +166,14 @@ func (m *member) write(ctx context.Context, l *client.Lease, elements []int64) e
 	return m.sets.RunTransaction(ctx, m.fenced(l, func(_ context.Context, tx *firestore.Transaction) error { return tx.Set(doc, data) }))
 }
 
-// fenced is what a leader does in a transaction that only a leader may commit.
+// fenced runs a leader's transaction, which only a leader may commit.
 func (m *member) fenced(l *client.Lease, f func(context.Context, *firestore.Transaction) error) func(context.Context, *firestore.Transaction) error {
 	return firestorefence.Fenced(firestorefence.Doc(m.sets, string(l.Election())), fence.Of(l), f)
 }
 
 const field = "elements"
 
-// Doc is where an election's set is.
+// Doc returns the document of an election's set.
 func Doc(c *firestore.Client, e leadership.Election) *firestore.DocumentRef {
 	return c.Collection("sets").Doc(string(e))
 }

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// Member is one that was started.
+// Member is a started member.
 type Member struct {
 	cmd     *exec.Cmd
 	stdin   io.Closer
@@ -18,8 +18,8 @@ type Member struct {
 	updates chan Update
 }
 
-// Start starts a member: this program once more, with env on top of the environment. It is gone
-// when the test ends.
+// Start starts this program again as a member, with env added to the environment. It is killed when
+// the test ends.
 func Start(t testing.TB, c Config, env ...string) *Member {
 	t.Helper()
 	spec, err := json.Marshal(c)
@@ -61,10 +61,10 @@ func (m *Member) listen(stdout io.Reader) {
 	}
 }
 
-// Updates are those that were acknowledged. It is closed once the member is gone.
+// Updates returns the channel of acknowledged updates. It is closed once the member has ended.
 func (m *Member) Updates() <-chan Update { return m.updates }
 
-// Pause stops the process in its tracks, and Resume lets it go on.
+// Pause stops the process with SIGSTOP, until Resume.
 func (m *Member) Pause() error { return m.cmd.Process.Signal(syscall.SIGSTOP) }
 
 // Resume ends a Pause.
@@ -73,5 +73,5 @@ func (m *Member) Resume() error { return m.cmd.Process.Signal(syscall.SIGCONT) }
 // End asks the member to finish its turns.
 func (m *Member) End() { m.stdin.Close() }
 
-// Stderr is what it said, once it is gone.
+// Stderr is its standard error, complete once it has ended.
 func (m *Member) Stderr() string { return m.stderr.String() }

@@ -7,31 +7,31 @@ import (
 	"testing"
 )
 
-// Excuses counts what a test forgives because the machine is busy: a step that came too late, a
-// run that is drawn anew, a call whose answer was lost. It forgives one in twenty attempts, and
-// three if that is less. Safety is never forgiven. The zero value is ready.
+// Excuses counts failures that a test forgives because the machine is busy: a step that came too
+// late, a run that is drawn anew, a call whose answer was lost. It forgives one in twenty attempts,
+// or three if that is more. A breach of safety is never forgiven. The zero value is ready to use.
 type Excuses struct {
 	mu       sync.Mutex // guards all below
 	attempts int
 	made     []string
 }
 
-// Attempt counts attempts that could have needed an excuse.
+// Attempt counts n attempts that could have needed an excuse.
 func (e *Excuses) Attempt(n int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.attempts += n
 }
 
-// Excuse counts one, and says what for.
+// Excuse counts an excuse, with its reason.
 func (e *Excuses) Excuse(format string, args ...any) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.made = append(e.made, fmt.Sprintf(format, args...))
 }
 
-// Redo does it anew each time that it was late, with the number of the attempt, until it was not or
-// there were too many excuses.
+// Redo calls do, with the number of the attempt, and repeats it while it is late, until there are
+// too many excuses.
 func (e *Excuses) Redo(do func(n int) (late error)) {
 	for n := 0; ; n++ {
 		e.Attempt(1)
@@ -45,14 +45,14 @@ func (e *Excuses) Redo(do func(n int) (late error)) {
 	}
 }
 
-// Made is how many there were.
+// Made returns the number of excuses.
 func (e *Excuses) Made() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return len(e.made)
 }
 
-// Err is an error if there were too many.
+// Err returns an error if there were too many.
 func (e *Excuses) Err() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -1,9 +1,9 @@
-// Package machine shares a machine among tests that start many processes and count on it for their
-// leases.
+// Package machine shares a machine among tests that start many processes, whose leases need
+// processor time.
 //
-// Such tests have two forms. The short one, with -short, is what make test runs: fewer rounds, side
-// by side, and with no bound on time but that of the promise itself, so that a machine which is
-// busy otherwise does not fail it. The long one measures, and is what make prove runs.
+// Such tests have two forms. The short one, with -short, is run by make test: fewer rounds, side by
+// side, and without time limits except those of the promise itself, so that it passes on a busy
+// machine. The long one measures, and is run by make prove.
 package machine
 
 import (
@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// together is how many tests of the short form run side by side: they wait for processes far more
+// together is how many tests of the short form run side by side. They wait for processes far more
 // than they compute.
 const together = 8
 
@@ -33,8 +33,8 @@ func Main(m *testing.M) {
 	MainTogether(m, n)
 }
 
-// MainTogether is Main for tests of which so many run side by side in every form; 0 for as many as
-// the flags say.
+// MainTogether is Main for tests of which n run side by side in every form; 0 means as many as the
+// flags say.
 func MainTogether(m *testing.M, n int) {
 	DefaultSignals()
 	flag.Parse()
@@ -59,7 +59,7 @@ func DefaultSignals() {
 }
 
 // lock blocks until no other process has the lock, and holds it until unlock is called or the
-// process ends. Where no lock can be made it does nothing.
+// process ends. If the lock cannot be created it does nothing.
 func lock() (unlock func()) {
 	file, err := os.OpenFile(filepath.Join(os.TempDir(), "regent-tests.lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -70,11 +70,11 @@ func lock() (unlock func()) {
 	return func() { file.Close() }
 }
 
-// Patience is how long anything may take that should take milliseconds: no promise, but an end to
-// the waiting for what never comes.
+// Patience is the longest wait for an event that should take milliseconds, so that a test ends if
+// the event never comes.
 const Patience = 2 * time.Minute
 
-// Eventually waits until done reports true, for as long as Patience.
+// Eventually waits until done reports true, for Patience at most.
 func Eventually(t testing.TB, what string, done func() bool) {
 	t.Helper()
 	for end := time.Now().Add(Patience); !done(); <-time.After(5 * time.Millisecond) {
@@ -92,8 +92,7 @@ func Size[T any](short, long T) T {
 	return long
 }
 
-// Drawn is the number that drew the order of tests, with which a short form draws what it looks at;
-// 0 if there is none.
+// Drawn returns the seed of -shuffle, by which a short form selects its part; 0 if there is none.
 func Drawn() int {
 	n, _ := strconv.Atoi(flag.Lookup("test.shuffle").Value.String())
 	return n
@@ -106,7 +105,7 @@ func Share(t *testing.T) {
 	}
 }
 
-// LongOnly skips a test in the short form, where something else stands for it or it would take a
+// LongOnly skips a test in the short form, because another test replaces it or it would take a
 // minute.
 func LongOnly(t *testing.T, why string) {
 	t.Helper()

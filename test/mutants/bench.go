@@ -17,29 +17,29 @@ import (
 	"time"
 )
 
-// bench builds the tests of each folder once, with all bugs in them that a switch turns on, and
-// runs them with one of these or none.
+// bench builds the tests of each folder once, with all bugs that a switch can turn on, and runs
+// them with one of these or none.
 type bench struct {
 	root  string
-	dir   string // of what is built; removed by close
+	dir   string // of the built binaries; removed by close
 	limit time.Duration
 
-	bugs    []Mutant         // that are built in
+	bugs    []Mutant         // the bugs that are built in
 	without map[string]error // why a bug is not built in, by its name
 	list    string           // the overlay's list of files
 	built   map[string]build // the tests of each folder
-	sound   map[Tests]sound  // what tests do without a bug
+	sound   map[Tests]sound  // the results of tests without a bug
 }
 
-// build is what go test has built of a package, or why it could not.
+// build is the test binary of a package, or the error of its build.
 type build struct {
 	file string
 	list string // of the overlay
 	err  error
 }
 
-// sound is a run of tests without a bug: why they prove nothing, nil if they pass, and how long
-// they took.
+// sound is a run of tests without a bug: nil if they pass or else why they prove nothing, and how
+// long they took.
 type sound struct {
 	err  error
 	took time.Duration
@@ -53,7 +53,7 @@ func newBench(ctx context.Context, root string, limit time.Duration, bugs []Muta
 		}
 		root = filepath.Dir(strings.TrimSpace(string(out)))
 	}
-	root, err := filepath.Abs(root) // an overlay knows no other names
+	root, err := filepath.Abs(root) // an overlay needs absolute names
 	if err != nil {
 		return nil, fmt.Errorf("mutants: %w", err)
 	}
@@ -83,8 +83,8 @@ func (b *bench) plant() error {
 	return err
 }
 
-// try switches a bug on and asks the tests: first those that are named, and if these pass or are
-// gone all of the package.
+// try switches a bug on and runs the tests: first the named ones and, if these pass or are gone,
+// all of the package.
 func (b *bench) try(ctx context.Context, m Mutant, tests Tests, emulators bool) Verdict {
 	v := Verdict{Mutant: m, Tests: tests}
 	if m.Emulators && !emulators {
@@ -93,7 +93,7 @@ func (b *bench) try(ctx context.Context, m Mutant, tests Tests, emulators bool) 
 	}
 	began := time.Now()
 	v.Outcome, v.Why = b.ask(ctx, m, tests)
-	if v.Outcome == NotTried { // there may be a long form alone
+	if v.Outcome == NotTried { // there may be only a long form
 		tests.long, v.Tests.long = true, true
 		v.Outcome, v.Why = b.ask(ctx, m, tests)
 	}
@@ -105,8 +105,8 @@ func (b *bench) try(ctx context.Context, m Mutant, tests Tests, emulators bool) 
 	return v
 }
 
-// ask runs the tests with the bug, after they have passed without it. It returns the outcome, and
-// why.
+// ask runs the tests with the bug, after they have passed without it. It returns the outcome and
+// its reason.
 func (b *bench) ask(ctx context.Context, m Mutant, tests Tests) (Outcome, string) {
 	all := b.tests(ctx, tests.Dir)
 	with, err := all, b.without[m.Name]
@@ -142,7 +142,7 @@ const (
 	longest = 20 * time.Minute // of tests without a bug, on a busy machine
 )
 
-// passes returns what the tests do without a bug.
+// passes returns the result of the tests without a bug.
 func (b *bench) passes(ctx context.Context, tests Tests, built build, emulators bool) sound {
 	if _, known := b.sound[tests]; !known {
 		began := time.Now()
@@ -169,7 +169,7 @@ func (b *bench) tests(ctx context.Context, dir string) build {
 	return b.built[dir]
 }
 
-// blame notes which bugs a failed build speaks of, and reports whether there are any.
+// blame notes the bugs that the error of a build names, and reports whether there are any.
 func (b *bench) blame(err error) (any bool) {
 	if err == nil {
 		return false
@@ -202,7 +202,7 @@ func (b *bench) alone(ctx context.Context, m Mutant, dir string) (built build) {
 	return built
 }
 
-// build makes the tests of a folder. Without vet: what it finds is not what is asked for here.
+// build builds the tests of a folder, without vet, whose findings do not matter here.
 func (b *bench) build(ctx context.Context, dir, file, list string) error {
 	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-o", file, ".")
 	cmd.Dir, cmd.Env = filepath.Join(b.root, dir), environ(list, "", false)
@@ -212,8 +212,8 @@ func (b *bench) build(ctx context.Context, dir, file, list string) error {
 	return nil
 }
 
-// environ is that of this process with a bug switched on. The overlay also holds for what tests
-// build by themselves.
+// environ returns the environment of this process with a bug switched on. The overlay also applies
+// to builds that tests start.
 func environ(list, bug string, emulators bool) []string {
 	env := append(os.Environ(), plantedBug+"="+bug, "GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" '-overlay="+list+"'"))
 	if emulators {
@@ -223,10 +223,10 @@ func environ(list, bug string, emulators bool) []string {
 }
 
 // run runs tests that were built, with a bug or "" for none. It returns the first failure, "" if
-// there is none, and the tests that passed. The error is for tests that say nothing: there are
-// none, or they ended neither well nor with a failure.
+// there is none, and the tests that passed. The error is for runs without a result: there are no
+// tests, or they neither passed nor failed.
 func (b *bench) run(ctx context.Context, tests Tests, built build, bug string, emulators bool, limit time.Duration) (failed string, passed []string, err error) {
-	output, err := os.Create(filepath.Join(b.dir, "output")) // a pipe would be kept open by processes that the tests leave behind
+	output, err := os.Create(filepath.Join(b.dir, "output")) // processes that the tests leave behind would keep a pipe open
 	if err != nil {
 		return "", nil, err
 	}
@@ -241,7 +241,7 @@ func (b *bench) run(ctx context.Context, tests Tests, built build, bug string, e
 	}
 	failed, passed = results(string(said))
 	if ended == nil {
-		failed = "" // what looks like a failure was only printed
+		failed = "" // the text that looks like a failure was only printed
 	}
 	switch {
 	case bytes.Contains(said, []byte("testing: warning: no tests to run")):
@@ -259,9 +259,8 @@ var (
 	errNoTests = errors.New("there are no such tests")
 )
 
-// results reads what verbose tests have printed: the first failure, which is the name of the test
-// and the first and the last line that it had logged, and the tests that passed, without their
-// subtests.
+// results reads the output of verbose tests: the first failure, with the name of the test and the
+// first and last line of its log, and the tests that passed, without their subtests.
 func results(output string) (failed string, passed []string) {
 	logged := map[string][]string{} // the first and the last line of each test
 	running := ""
@@ -285,7 +284,7 @@ func results(output string) (failed string, passed []string) {
 			text = text[:min(len(text), longestLine)]
 			said := logged[running]
 			if logged[running] = append(said[:min(len(said), 1)], text); failed != "" && !strings.Contains(failed, ": ") {
-				failed += ": " + text // a test in parallel says it afterwards
+				failed += ": " + text // a parallel test logs it after the failure
 			}
 		}
 	}

@@ -21,12 +21,12 @@ import (
 	"regent/test/load"
 )
 
-// Survey says which packages are mutated, and which tests are asked.
+// Survey selects the package to mutate, and the tests to run.
 type Survey struct {
 	Root     string                            // of the module; "" for that of the working directory
 	Dir      string                            // of the package to mutate
-	By       []string                          // the folders of the packages whose short tests are asked, one after the other
-	Only     func(m Mutation, number int) bool // which mutations are tried; nil for all
+	By       []string                          // the folders of the packages whose short tests are run, one after the other
+	Only     func(m Mutation, number int) bool // selects mutations to try; nil for all
 	Together int                               // how many mutations are tried at the same time
 	Heard    func(m Mutation, killed string)
 }
@@ -34,24 +34,24 @@ type Survey struct {
 // Surveyed is the result of a survey.
 type Surveyed struct {
 	Mutations int
-	Survivors []Mutation // no test has failed with them
-	Explained int        // how many of these are said to change nothing
+	Survivors []Mutation // mutations with which no test has failed
+	Explained int        // number of these that are listed as equivalent
 }
 
-// equivalents says of mutations that no test can kill why that is: a line that names it, and
+// equivalents lists mutations that no test can kill, with the reason: a line with the name, and
 // indented lines.
 //
 //go:embed equivalents.txt
 var equivalents string
 
-// explained reports whether a mutation is said to change nothing.
+// explained reports whether a mutation is listed as equivalent.
 func (m Mutation) explained() bool {
 	return strings.Contains("\n"+equivalents, "\n"+m.Name()+"\n\t")
 }
 
-// Run tries all mutations of a package. They are in one binary of each package that tests them,
-// and a number switches one on. The tests that come by the mutation are asked, the quickest first,
-// until one fails or takes ten times as long as it does without.
+// Run tries all mutations of a package. They are in one binary of each package that tests them, and
+// a number switches one on. The tests that execute the mutated code are run, the quickest first,
+// until one fails or takes ten times as long as without the mutation.
 func (s Survey) Run(ctx context.Context) (Surveyed, error) {
 	b, err := newBench(ctx, s.Root, 0, nil)
 	if err != nil {
@@ -140,14 +140,14 @@ type examiner struct {
 	tests     []test // the quickest first
 }
 
-// test is one test, and what it does without a mutation.
+// test is one test, with its result without a mutation.
 type test struct {
 	name   string
 	took   time.Duration
 	passed []block
 }
 
-// block is lines and columns of a file that a test comes by.
+// block is a block of a file, by lines and columns, that a test executes.
 type block struct {
 	file     string
 	from, to [2]int
@@ -157,8 +157,8 @@ func (b block) has(m Mutation) bool {
 	return b.file == m.File && slices.Compare(b.from[:], m.at[:]) <= 0 && slices.Compare(m.at[:], b.to[:]) < 0
 }
 
-// examiner builds the tests of a folder, and runs each of them to see how long it takes and what it
-// comes by of the package that is mutated.
+// examiner builds the tests of a folder, and runs each of them to measure how long it takes and
+// which blocks of the mutated package it executes.
 func (b *bench) examiner(ctx context.Context, dir, mutated string, some int) (e examiner, err error) {
 	base := filepath.Join(b.dir, strings.ReplaceAll(dir, "/", "-"))
 	e = examiner{dir: dir, file: base + ".test"}
@@ -218,7 +218,7 @@ func covered(profile []byte, dir string) (blocks []block) {
 // profileLine is a line of a coverage profile whose count is not 0.
 var profileLine = regexp.MustCompile(`/([^/]+):(\d+)\.(\d+),(\d+)\.(\d+) \d+ [1-9]\d*$`)
 
-// ask runs the tests that come by a mutation with it. It returns the end of what they say if one
+// ask runs, with a mutation, the tests that execute it. It returns the end of their output if one
 // fails.
 func (e examiner) ask(ctx context.Context, b *bench, m Mutation, number int) (killed string) {
 	var names []string
@@ -227,7 +227,7 @@ func (e examiner) ask(ctx context.Context, b *bench, m Mutation, number int) (ki
 		if slices.ContainsFunc(t.passed, func(b block) bool { return b.has(m) }) {
 			names, sum = append(names, t.name), sum+t.took
 		}
-		// Each process runs tests for about as long as all before it.
+		// Each process runs tests for about as long as all processes before it.
 		if last := i == len(e.tests)-1; names != nil && (last || sum > max(few, 2*asked)) {
 			if killed = e.run(ctx, b, names, number, 10*(sum-asked)+10*time.Second); killed != "" {
 				return killed

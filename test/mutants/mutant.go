@@ -12,15 +12,15 @@ import (
 // Mutant is one planted bug.
 type Mutant struct {
 	Name     string   // of its patch, without the folder and ".patch"
-	Wrong    string   // what is wrong with it, in a sentence
-	Property Property // that it breaks
+	Wrong    string   // the fault, in a sentence
+	Property Property // the property that it breaks
 
 	// By are the tests that must catch it: each of them by itself. The first are the cheapest.
 	By []Tests
-	// Quick says that it belongs to the quick set: the first of By is tried, and takes a second or
-	// two after its build.
+	// Quick reports whether it belongs to the quick set: only the first of By is tried, and takes a
+	// second or two after its build.
 	Quick bool
-	// Emulators says that its tests need the emulators.
+	// Emulators reports whether its tests need the emulators.
 	Emulators bool
 
 	patch patch
@@ -76,7 +76,7 @@ type Tests struct {
 	long  bool // the short form is skipped
 }
 
-// pattern is what the tests are given for -test.run.
+// pattern returns the value of -test.run for the tests.
 func (t Tests) pattern() string {
 	if t.Names == "" {
 		return ""
@@ -144,7 +144,7 @@ func (m *Mutant) member(line string) error {
 		if !slices.Contains(Properties(), m.Property) {
 			return fmt.Errorf("there is no property %q", value)
 		}
-	case "Like": // who has had the bug
+	case "Like": // the systems that had the bug
 	case "Caught-by":
 		dir, names, _ := strings.Cut(value, " ")
 		m.By = append(m.By, Tests{Dir: dir, Names: names})

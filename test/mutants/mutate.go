@@ -19,7 +19,8 @@ type Mutation struct {
 	at [2]int // the line and the column that coverage has for it
 }
 
-// Name says which mutation it is, without its line, so that it outlives changes elsewhere.
+// Name identifies the mutation, without its line, so that it stays the same after changes
+// elsewhere.
 func (m Mutation) Name() string { return fmt.Sprintf("%s %s: %s", m.File, m.Func, m.Change) }
 
 func (m Mutation) String() string {
@@ -34,7 +35,7 @@ type mutator struct {
 	in    string // the function
 	conds map[ast.Expr]bool
 	drops map[ast.Stmt]bool
-	stmts []ast.Stmt // that the walk is in; the innermost has coverage, but not all that is in it
+	stmts []ast.Stmt // the statements around the present node; coverage counts the innermost, but not every part of it
 }
 
 // mutate notes the mutations of a file.
@@ -81,7 +82,7 @@ func (m *mutator) walk(body ast.Node) {
 	})
 }
 
-// enter notes the mutations of a node. It returns what is to be inserted after it.
+// enter notes the mutations of a node. It returns the text to insert after it.
 func (m *mutator) enter(n ast.Node) (after []string) {
 	switch n := n.(type) {
 	case *ast.BlockStmt:
@@ -142,7 +143,7 @@ func (m *mutator) expression(e ast.Expr) (after []string) {
 // bounds has the operators whose bound moves by one.
 var bounds = map[token.Token]token.Token{token.LSS: token.LEQ, token.LEQ: token.LSS, token.GTR: token.GEQ, token.GEQ: token.GTR}
 
-// droppable notes which of the statements may be left out.
+// droppable notes the statements that may be left out.
 func (m *mutator) droppable(list []ast.Stmt) {
 	for _, s := range list {
 		switch s := s.(type) {
@@ -168,7 +169,7 @@ func (m *mutator) insert(before ast.Node, format string, args ...any) {
 	m.added = append(m.added, insertion{m.offset(before.Pos()), fmt.Sprintf(format, args...)})
 }
 
-// brief is the first line of a node's text.
+// brief returns the first line of a node's text.
 func (m *mutator) brief(n ast.Node) string {
 	line, _, more := strings.Cut(m.text(n), "\n")
 	if more {

@@ -8,7 +8,7 @@ import (
 )
 
 // patch is a unified diff of one file. A hunk is found by its lines and not by its line numbers, so
-// that a patch outlives changes elsewhere in the file.
+// that a patch still applies after changes elsewhere in the file.
 type patch struct {
 	file  string // from the root of the module
 	hunks []hunk
@@ -36,7 +36,7 @@ func parsePatch(diff string) (p patch, err error) {
 			continue
 		case len(p.hunks) == 0:
 			return p, fmt.Errorf("%q stands before the first hunk", line)
-		case line == "": // an empty line of context whose mark an editor has cut off
+		case line == "": // an empty context line whose mark an editor has removed
 			line = " "
 		case !strings.Contains(" +-", line[:1]):
 			return p, fmt.Errorf("%q is no line of a diff", line)
@@ -55,7 +55,7 @@ func parsePatch(diff string) (p patch, err error) {
 // before returns the lines that a hunk replaces.
 func (h hunk) before() []string { return h.without('+') }
 
-// after returns the lines that stand there afterwards.
+// after returns the lines that replace them.
 func (h hunk) after() []string { return h.without('-') }
 
 func (h hunk) without(mark byte) (lines []string) {
@@ -67,7 +67,7 @@ func (h hunk) without(mark byte) (lines []string) {
 	return lines
 }
 
-// core returns the hunk from its first changed line to its last, with up to so many lines of
+// core returns the hunk from its first changed line to its last, with at most so many lines of
 // context before and after them.
 func (h hunk) core(before, after int) hunk {
 	changed := func(line string) bool { return line[0] != ' ' }
@@ -95,7 +95,7 @@ func (p patch) apply(source string) (string, error) {
 	return strings.Join(lines, "\n"), nil
 }
 
-// find returns where the block stands in the lines; nowhere if the block is empty.
+// find returns the places of the block in the lines; none if the block is empty.
 func find(lines, block []string) (at []int) {
 	if len(block) == 0 {
 		return nil

@@ -20,7 +20,7 @@ import (
 // name to each package that has bugs, with a variable of that name.
 const plantedBug = "plantedBug"
 
-// overlay is what go shows in the place of files of the module, by their names from its root.
+// overlay has the contents that replace files of the module, by their names from its root.
 type overlay map[string][]byte
 
 // write writes the files and the list of them that go reads into a folder, and returns the list's
@@ -42,8 +42,8 @@ func (o overlay) write(root, dir string) (list string, err error) {
 	return list, os.WriteFile(list, text, 0o600)
 }
 
-// planted returns the source with all of the bugs in it, each behind its switch, and why those that
-// have no place in it have none.
+// planted returns the source with all of the bugs in it, each behind its switch, and the errors of
+// those that cannot be planted so.
 func planted(root string, bugs []Mutant) (overlay, map[string]error, error) {
 	added, without := map[string][]insertion{}, map[string]error{}
 	for _, m := range bugs {
@@ -62,14 +62,14 @@ func planted(root string, bugs []Mutant) (overlay, map[string]error, error) {
 	return o, without, err
 }
 
-// insertion is text that a source file has more, at that offset.
+// insertion is text to insert into a source file at an offset.
 type insertion struct {
 	at   int
 	text string
 }
 
-// inserted returns the files with what is inserted into them, and a file beside them that has the
-// switch of that type, which is read once.
+// inserted returns the files with the insertions, and a file beside them that has the switch of
+// that type, which is read once.
 func inserted(root string, added map[string][]insertion, typ, read string, imports ...string) (overlay, error) {
 	o := overlay{}
 	for file, texts := range added {
@@ -101,8 +101,8 @@ func inserted(root string, added map[string][]insertion, typ, read string, impor
 // functions.
 var errOwnBuild = errors.New("it needs a build of its own")
 
-// behindSwitch returns what makes a file have the bug only while it is switched on: at the head of
-// each function that the patch changes, a call of the changed one.
+// behindSwitch returns the insertions by which a file has the bug only while it is switched on: at
+// the head of each function that the patch changes, a call of the changed one.
 func (m Mutant) behindSwitch(root string) ([]insertion, error) {
 	source, err := os.ReadFile(filepath.Join(root, m.patch.file))
 	if err != nil {
@@ -168,9 +168,9 @@ func (f file) head(d *ast.FuncDecl) string {
 	return string(f.source[f.offset(d.Pos()):f.offset(d.Body.Pos())])
 }
 
-// dispatch returns what is inserted into a function so that it has the other body while the bug is
-// switched on. The body becomes that of a function literal which is given all parameters, so that
-// a := in it means what it did. The compiler tells of it as lines of a file NAME.patch.
+// dispatch returns the insertion that gives a function its other body while the bug is switched on.
+// The body becomes that of a function literal which is given all parameters, so that a := in it
+// means what it did. The compiler reports errors in it as lines of a file NAME.patch.
 func (f file) dispatch(d *ast.FuncDecl, bug, body string) (added []insertion) {
 	var params, args []string
 	fields := d.Type.Params.List

@@ -14,9 +14,8 @@ import (
 // Refresh rewrites the patches in a folder so that they apply to the module at root. A patch that
 // does not apply is tried with less context, and then on the other files of the product, where the
 // lines that it changes must stand exactly once; so one whose context was reworded, or whose code
-// was moved, is found again. Names of tests that are gone are left out. It tells of each patch that
-// it has rewritten with other lines than before, and its error names those that must be mended by
-// hand.
+// was moved, is found again. Names of tests that are gone are left out. It calls tell for each
+// patch whose lines it has changed, and its error names those that must be mended by hand.
 func Refresh(root, dir string, tell func(string)) error {
 	files, err := productFiles(root)
 	if err != nil {
@@ -59,7 +58,7 @@ func productFiles(root string) (map[string]string, error) {
 	return files, err
 }
 
-// refresh rewrites one patch if need be. It says how it has changed.
+// refresh rewrites one patch if need be, and returns how it has changed.
 func refresh(root, name string, files map[string]string) (told string, err error) {
 	text, err := os.ReadFile(name)
 	if err != nil {
@@ -93,7 +92,7 @@ func refresh(root, name string, files map[string]string) (told string, err error
 	return told, err
 }
 
-// left returns the tests without the names of those that are gone.
+// left returns the tests without the names that no longer exist.
 func (t Tests) left(root string) Tests {
 	files, _ := filepath.Glob(filepath.Join(root, t.Dir, "*_test.go"))
 	var source []byte
@@ -110,7 +109,7 @@ func (t Tests) left(root string) Tests {
 	return Tests{Dir: t.Dir, Names: strings.Join(left, "|")}
 }
 
-// locate returns the patch with so much of its context, and for that file, that it applies.
+// locate returns the patch with as much of its context, and for the file, that it applies.
 func (p patch) locate(files map[string]string) (patch, error) {
 	const whole = 1 << 10 // lines of context
 	var places []string

@@ -7,23 +7,23 @@ import (
 	"time"
 )
 
-// Config says what is tried.
+// Config selects the bugs to try.
 type Config struct {
 	Root    string // of the module; "" for that of the working directory
 	Mutants []Mutant
 	// Built are the bugs that are built in, Mutants among them; these alone if it is nil. Runs with
 	// the same ones share what they compile.
 	Built     []Mutant
-	Quick     bool // only the quick ones, each with the first of its tests
-	Emulators bool // also those that need emulators, which the environment then has to name or be able to start
+	Quick     bool // only the quick set, each with the first of its tests
+	Emulators bool // also bugs that need emulators, which the environment must name or be able to start
 	// Limit is how long the tests of one bug may run at least: a minute if it is zero. Tests that
 	// run for longer, and five times longer than without the bug, have failed.
 	Limit time.Duration
-	// Heard, unless it is nil, is called with each verdict as soon as there is one.
+	// Heard, unless it is nil, is called with each verdict at once.
 	Heard func(Verdict)
 }
 
-// Outcome is what became of a planted bug.
+// Outcome is the result for a planted bug.
 type Outcome string
 
 // The outcomes. All but the first two are failures.
@@ -31,30 +31,29 @@ const (
 	Caught   Outcome = "caught"
 	NotTried Outcome = "not tried" // it needs emulators, or its tests are skipped on this machine
 	Survived Outcome = "SURVIVED"
-	Broken   Outcome = "BROKEN" // it proves nothing: it cannot be planted, or its tests fail without it too
+	Broken   Outcome = "BROKEN" // it proves nothing: it cannot be planted, or its tests also fail without it
 )
 
-// Verdict is what some tests say of a planted bug.
+// Verdict is the result of some tests for a planted bug.
 type Verdict struct {
 	Mutant  Mutant
 	Tests   Tests
 	Outcome Outcome
 	Why     string        // the test that failed first and its line, the tests that passed, or why it proves nothing
-	Took    time.Duration // with the builds and the runs without a bug that were not made before
+	Took    time.Duration // including builds and runs without a bug, unless they were made before
 }
 
 // Failed reports whether the bug was tried and not caught.
 func (v Verdict) Failed() bool { return v.Outcome == Survived || v.Outcome == Broken }
 
-// String says everything of a verdict in two lines.
+// String returns the whole verdict in two lines.
 func (v Verdict) String() string {
 	return fmt.Sprintf("%-9s %5.1fs  %s: %s\n\t%s: %s", v.Outcome, v.Took.Seconds(), v.Mutant.Name, v.Mutant.Wrong, v.Tests, v.Why)
 }
 
 // Run plants the bugs one after the other, and returns a verdict for each of them and each of its
-// tests, in their order. The same tests must pass without a bug, where they are run once. The error
-// is for what keeps everything from being tried, the end of ctx among it; Run then returns the
-// verdicts that it has.
+// tests, in their order. The same tests must pass without a bug, which is checked once. If an
+// error, such as the end of ctx, stops the run, Run also returns the verdicts so far.
 func Run(ctx context.Context, c Config) (verdicts []Verdict, err error) {
 	built := c.Built
 	if built == nil {
@@ -80,7 +79,7 @@ func Run(ctx context.Context, c Config) (verdicts []Verdict, err error) {
 	return verdicts, nil
 }
 
-// asked are the tests of a bug that are asked for.
+// asked returns the tests of a bug that the configuration selects.
 func (c Config) asked(m Mutant) []Tests {
 	switch {
 	case !c.Quick:

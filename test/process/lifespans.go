@@ -18,7 +18,7 @@ type Lifespan struct {
 	First, Last time.Duration
 }
 
-// name is that of the file that a process writes.
+// name returns the name of the file that a process writes.
 func (l Lifespan) name() string { return fmt.Sprintf("%d.%d.%d", l.Token, l.Parent, l.PID) }
 
 // Create makes the file in which a process records when it lived.

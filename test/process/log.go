@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Log is what a program has written so far. Several goroutines may use it.
+// Log is the output of a program so far. It is safe for concurrent use.
 type Log struct {
 	mu     sync.Mutex // guards all below
 	text   strings.Builder
@@ -55,7 +55,7 @@ func (l *Log) now() (text string, more <-chan struct{}, closed bool) {
 	return l.text.String(), l.more, l.closed
 }
 
-// Await is Find in a test, which it fails if there is no such line.
+// Await is Find for a test: it fails the test if there is no such line.
 func (l *Log) Await(t testing.TB, message string) map[string]any {
 	t.Helper()
 	fields, err := l.Find(t.Context(), message)

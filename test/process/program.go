@@ -106,7 +106,7 @@ func root() (string, error) {
 	return "", err
 }
 
-// Path is Build for a test, which it fails.
+// Path is Build for a test: it fails the test on an error.
 func (p Program) Path(t testing.TB) string {
 	t.Helper()
 	path, err := p.Build()

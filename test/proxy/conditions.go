@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// Conditions are what a Hop does to all its connections. The zero value passes everything on at
-// once.
+// Conditions apply to all connections of a Hop. The zero value passes everything on at once.
 type Conditions struct {
-	// added each way, to each piece that is read; a connection keeps its order
+	// added in each direction to each piece that is read; order is kept
 	Latency time.Duration
 	Jitter  time.Duration // 0 to this is added at random
 	Seed    uint64        // of the jitter
-	// by Way: nothing passes that way, not even the end of the connection, and nothing is closed
+	// by Way: nothing passes in that direction, not even the end of the connection, and nothing is
+	// closed
 	Lost     [2]bool
 	Refuse   bool // new connections are closed at once with RST; open ones stay
 	Rate     int  // bytes a second, each way of each connection; 0 for no limit
@@ -42,7 +42,7 @@ func (w Conditions) String() string {
 	return strings.Join(words, ", ")
 }
 
-// delay is how long the piece of that number is under way.
+// delay returns how long the piece of that number takes.
 func (w Conditions) delay(number uint64) time.Duration {
 	if w.Jitter <= 0 {
 		return w.Latency
@@ -51,10 +51,10 @@ func (w Conditions) delay(number uint64) time.Duration {
 	return w.Latency + time.Duration(chance.Int64N(int64(w.Jitter)+1))
 }
 
-// tick is how often a limited rate passes something on, if that is at least a byte.
+// tick is how often data is passed on at a limited rate, if that is at least a byte.
 const tick = 50 * time.Millisecond
 
-// step is how many of n bytes pass at once.
+// step returns how many of n bytes pass at once.
 func (w Conditions) step(n int) int {
 	if w.Rate <= 0 {
 		return n
@@ -62,7 +62,7 @@ func (w Conditions) step(n int) int {
 	return min(n, max(1, w.Rate/int(time.Second/tick)))
 }
 
-// pause is how long n bytes occupy the way at the rate.
+// pause returns how long n bytes take at the rate.
 func (w Conditions) pause(n int) time.Duration {
 	if w.Rate <= 0 {
 		return 0

@@ -16,11 +16,11 @@ const (
 	Reply              // from it
 )
 
-// String is the way's name.
+// String returns the way's name.
 func (w Way) String() string { return [...]string{"request", "reply"}[w] }
 
-// Cut says where a connection ends: as soon as so many bytes have passed in one direction; with
-// After 0, when the first would pass. Everything after that is dropped, in both directions.
+// Cut says where a connection ends: after so many bytes in one direction; with After 0, when the
+// first byte would pass. Everything after that is dropped, in both directions.
 type Cut struct {
 	Way   Way
 	After int  // negative for never
@@ -60,14 +60,15 @@ func newConnection(cut Cut) *Connection {
 }
 
 // Wait returns when both sides have closed the connection. A server that answers a connection while
-// it is open, and then closes it, has done everything by then. With Cut.Reset it waits for no one.
+// it is open, and then closes it, has done everything by then. With Cut.Reset it waits for neither
+// end.
 func (p *Connection) Wait() { <-p.done }
 
-// Passed is how many bytes have passed that way. Call it after Wait.
+// Passed returns the number of bytes that have passed in that direction. Call it after Wait.
 func (p *Connection) Passed(w Way) int { return p.directions[w].passed }
 
-// Dropped is how many bytes arrived that way and did not pass. Call it after Wait; with Cut.Reset
-// there may have been more.
+// Dropped returns the number of bytes that arrived from that direction and did not pass. Call it
+// after Wait; with Cut.Reset there may have been more.
 func (p *Connection) Dropped(w Way) int { return p.directions[w].dropped }
 
 // serve connects the client to the server, and returns when the connection is over.
@@ -134,8 +135,8 @@ func reset(e end) {
 	e.Close()
 }
 
-// await returns when the conditions let something pass. due returns from when on it may pass, and
-// whether it may at all. It returns false when the connection is over.
+// await returns when the conditions let something pass. due returns the time from which it may
+// pass, and whether it may at all. await returns false when the connection is over.
 func (p *Connection) await(due func(Conditions) (time.Time, bool)) (Conditions, bool) {
 	for {
 		conditions, changed := p.hop.conditions()

@@ -48,7 +48,7 @@ func (c *Counter) Take() Calls {
 	return taken
 }
 
-// Total is the number of all calls.
+// Total returns the number of all calls.
 func (c Calls) Total() (n int) {
 	for _, calls := range c {
 		n += calls
@@ -56,7 +56,7 @@ func (c Calls) Total() (n int) {
 	return n
 }
 
-// Plus is the sum of both; nil if neither was counted.
+// Plus returns the sum of both; nil if both are nil.
 func (c Calls) Plus(others Calls) Calls {
 	if c == nil {
 		return maps.Clone(others)
@@ -68,7 +68,7 @@ func (c Calls) Plus(others Calls) Calls {
 	return sum
 }
 
-// String is the calls by name.
+// String returns the calls by name.
 func (c Calls) String() string {
 	switch {
 	case c == nil:

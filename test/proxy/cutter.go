@@ -2,7 +2,7 @@ package proxy
 
 import "testing"
 
-// Cutter passes TCP connections on to a server, each up to a byte that was announced.
+// Cutter passes TCP connections on to a server, and cuts each at an announced byte.
 type Cutter struct {
 	tb  testing.TB
 	hop *Hop
@@ -17,11 +17,11 @@ func NewCutter(tb testing.TB, target string) *Cutter {
 	return &Cutter{tb: tb, hop: hop}
 }
 
-// Addr is where the cutter listens.
+// Addr returns the address of the cutter.
 func (c *Cutter) Addr() string { return c.hop.Addr() }
 
-// Next announces what becomes of the next connection, replacing an earlier announcement. A
-// connection that was not announced is closed at once.
+// Next announces the cut of the next connection, replacing an earlier announcement. A connection
+// that was not announced is closed at once.
 func (c *Cutter) Next(cut Cut) *Connection {
 	p := newConnection(cut)
 	p.lost = func(err error) { c.tb.Errorf("to the server: %v", err) }

@@ -8,23 +8,22 @@ import (
 	"time"
 )
 
-// Limits of what one way of one connection holds.
+// Limits of the queue of one direction of a connection.
 const (
 	maxPiece = 16 << 10 // bytes
 	maxHeld  = 256      // pieces
 )
 
-// piece is what was read at once, or the end of it.
+// piece is the data of one read, or the end of the stream.
 type piece struct {
 	number uint64 // of all pieces of a Hop, however the goroutines run: see direction.number
 	came   time.Time
 	data   []byte
-	// io.EOF if the sender has closed, else why it is gone; only the last piece has it, and it has
-	// no data
+	// only in the last piece, which has no data: io.EOF if the sender has closed, else the error
 	end error
 }
 
-// direction is one way of a connection: one goroutine reads and one writes.
+// direction is one direction of a connection: one goroutine reads and one writes.
 type direction struct {
 	conn     *Connection
 	way      Way
@@ -99,8 +98,8 @@ func (l *direction) pass(p piece) {
 	}
 }
 
-// due is when a piece may pass. What passed before at a higher rate, or without one, counts as one
-// step of this rate.
+// due returns when a piece may pass. Bytes that passed before, at a higher rate or without a limit,
+// count as one step of this rate.
 func (l *direction) due(w Conditions, p piece) time.Time {
 	due := p.came.Add(w.delay(p.number))
 	if free := l.at.Add(w.pause(w.step(l.last))); free.After(due) {
@@ -109,10 +108,10 @@ func (l *direction) due(w Conditions, p piece) time.Time {
 	return due
 }
 
-// tells reports whether the other side may learn of an end.
+// tells reports whether the other side may learn of the end of the connection.
 func (l *direction) tells(w Conditions) bool { return !w.Lost[l.way] && !w.HalfOpen }
 
-// room is how many bytes may pass before the cut.
+// room returns how many bytes may pass before the cut.
 func (l *direction) room() int {
 	if cut := l.conn.cut; cut.Way == l.way && cut.After >= 0 {
 		return cut.After - l.passed
@@ -131,8 +130,8 @@ func (l *direction) send(data []byte) error {
 	return err
 }
 
-// bounce resets the connection because the receiver is gone. The news goes the other way, and must
-// wait for the conditions there.
+// bounce resets the connection because the receiver is gone. The reset travels in the other
+// direction, and waits for the conditions there.
 func (l *direction) bounce() {
 	back := &l.conn.directions[1-l.way]
 	if _, ok := l.conn.await(func(w Conditions) (time.Time, bool) { return time.Time{}, back.tells(w) }); ok {

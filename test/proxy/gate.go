@@ -10,9 +10,9 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Gate passes gRPC calls on to a server, except those of the methods that are shut: half of a
-// service is out of reach, over a connection that is well. All methods may be called at any time
-// from any goroutine.
+// Gate passes gRPC calls on to a server, except those of the methods that are shut: a part of the
+// service is unavailable over a working connection. All methods may be called at any time from any
+// goroutine.
 type Gate struct {
 	*relay
 
@@ -27,7 +27,7 @@ type call struct {
 	end    context.CancelCauseFunc
 }
 
-// errShut is what the calls of a method that is shut end with.
+// errShut is the error of calls of a method that is shut.
 var errShut = status.Error(codes.Unavailable, "the gate is shut")
 
 // NewGate returns a gate in front of the gRPC server at host:port, which uses no TLS. It listens on

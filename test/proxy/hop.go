@@ -21,7 +21,7 @@ type Hop struct {
 	changed     chan struct{} // closed when now is replaced
 	connections map[*Connection]struct{}
 	opened      uint64      // connections so far
-	next        *Connection // what the next connection becomes; nil for one that is not cut
+	next        *Connection // the next connection to cut; nil for one that is not cut
 	strict      bool        // without next a connection is refused
 	closed      bool
 }
@@ -55,7 +55,7 @@ func newHop() *Hop {
 	return &Hop{changed: make(chan struct{}), connections: make(map[*Connection]struct{})}
 }
 
-// Addr is where the hop listens.
+// Addr returns the address of the hop.
 func (h *Hop) Addr() string { return h.listener.Addr().String() }
 
 // Close closes all connections with RST and stops listening. All goroutines have ended when it
@@ -84,12 +84,12 @@ func (h *Hop) Set(w Conditions) {
 	h.changed = make(chan struct{})
 }
 
-// Heal passes everything on again, first what was held up. Connections that were reset or cut stay
-// so.
+// Heal passes everything on again, first the data that was held up. Connections that were reset or
+// cut stay so.
 func (h *Hop) Heal() { h.Set(Conditions{}) }
 
-// Reset closes all open connections with RST towards both sides, in all conditions. What was under
-// way in them is lost.
+// Reset closes all open connections with RST towards both sides, in all conditions. Data in transit
+// is lost.
 func (h *Hop) Reset() {
 	for _, p := range h.open() {
 		p.hangUp(true)
@@ -105,8 +105,8 @@ func (h *Hop) CutOff() {
 // Stall passes nothing on and closes nothing, as an unplugged cable does, until Heal.
 func (h *Hop) Stall() { h.Set(Conditions{Lost: [2]bool{true, true}}) }
 
-// Cut cuts the next connection after so many bytes of that way, with RST or with FIN towards both
-// sides. Later ones are not cut, and a refused one is not the next. Another Cut before that
+// Cut cuts the next connection after so many bytes in that direction, with RST or with FIN towards
+// both sides. Later ones are not cut, and a refused one is not the next. Another Cut before that
 // replaces this one; with a negative number there is none.
 func (h *Hop) Cut(way Way, after int, reset bool) {
 	h.announce(newConnection(Cut{Way: way, After: after, Reset: reset}))

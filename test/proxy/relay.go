@@ -44,7 +44,7 @@ func newRelay(target string, admit func(context.Context, string) (context.Contex
 
 const maxMessage = 64 << 20
 
-// Addr is where the relay listens.
+// Addr returns the address of the relay.
 func (r *relay) Addr() string { return r.addr }
 
 // Close ends all calls and stops listening.
@@ -82,7 +82,7 @@ func (r *relay) pass(_ any, in grpc.ServerStream) error {
 	}
 	err = copyMessages(in, out)
 	if cause := context.Cause(ctx); ctx.Err() != nil && !errors.Is(cause, ctx.Err()) {
-		return cause // not the caller's doing
+		return cause // the gate's reason, not the caller's cancellation
 	}
 	in.SetTrailer(out.Trailer())
 	return err

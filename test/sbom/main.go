@@ -110,7 +110,7 @@ func (b build) build(binary string) error {
 	return cmd.Run()
 }
 
-// source is what the binary is built from.
+// source is the source of the binary.
 type source struct {
 	commit, origin string // origin is "" if git knows none
 	at             time.Time

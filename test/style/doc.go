@@ -1,4 +1,4 @@
-// Package style holds what is true of the source as a text: what each package imports, how wide
-// comments and prose are, and what pages quote. make check runs it, and the short form of the tests
-// does not: it looks at every file, so that no result of it could be taken from the test cache.
+// Package style tests properties of the source text: the imports of each package, how wide comments
+// and prose are, and what pages quote. make check runs it, and the short form of the tests does
+// not: it looks at every file, so that no result of it could be taken from the test cache.
 package style

@@ -24,12 +24,12 @@ const (
 	built   = ".build/typescript"
 )
 
-// types is the file of src that is made of httpapi/openapi.yaml.
+// types is the file of src that is generated from httpapi/openapi.yaml.
 const types = "openapi.ts"
 
-// top is the project's folder.
+// top returns the project's folder.
 func top() string {
-	_, file, _, _ := runtime.Caller(0) // with -trimpath it is no path of this machine
+	_, file, _, _ := runtime.Caller(0) // with -trimpath it is not an absolute path
 	if filepath.IsAbs(file) {
 		return filepath.Join(filepath.Dir(file), "..", "..")
 	}
@@ -67,7 +67,7 @@ func Build(t testing.TB) string {
 	}
 	for _, args := range [][]string{
 		{"node_modules/openapi-typescript/bin/cli.js", "openapi.yaml", "--output", filepath.Join("src", types)},
-		{"node_modules/typescript/bin/tsc", "-p", "tsconfig.json"}, // the driver uses the package as it is shipped
+		{"node_modules/typescript/bin/tsc", "-p", "tsconfig.json"}, // the driver uses the package as shipped
 		{"node_modules/typescript/bin/tsc", "-p", "tsconfig.test.json"},
 	} {
 		tool := exec.Command("node", args...)
@@ -98,7 +98,7 @@ func lock(dir string) (unlock func(), err error) {
 	return nil, err
 }
 
-// install has npm get what the lock file names.
+// install makes npm install the packages of the lock file.
 func install(dir string) error {
 	changed, err := mirror(filepath.Join(top(), sources), dir, "package.json", "package-lock.json")
 	if err != nil {
@@ -110,7 +110,7 @@ func install(dir string) error {
 	npm := exec.Command("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
 	npm.Dir = dir
 	if out, err := npm.CombinedOutput(); err != nil {
-		os.Remove(filepath.Join(dir, "package.json")) // to try again
+		os.Remove(filepath.Join(dir, "package.json")) // so that the next run tries again
 		return fmt.Errorf("npm cannot get the compiler: %w: %s", err, out)
 	}
 	return nil
@@ -137,7 +137,7 @@ func refresh(dir string) (changed bool, err error) {
 	return changed, err
 }
 
-// mirrorAll copies the TypeScript files of a folder, and removes those that are not there any more.
+// mirrorAll copies the TypeScript files of a folder, and removes those that no longer exist.
 func mirrorAll(from, to string) (changed bool, err error) {
 	there, err := filepath.Glob(filepath.Join(from, "*.ts"))
 	if err != nil {
@@ -163,7 +163,7 @@ func mirrorAll(from, to string) (changed bool, err error) {
 	return changed, err
 }
 
-// mirror copies files that differ from what is there.
+// mirror copies the files that differ from those in the target.
 func mirror(from, to string, names ...string) (changed bool, err error) {
 	if err := os.MkdirAll(to, 0o755); err != nil {
 		return false, err

@@ -9,8 +9,8 @@ import (
 	"regent/leadership/wire"
 )
 
-// Authenticator finds out who sent a request. It reads only headers, is safe for concurrent use,
-// and returns soon after the request's context ends.
+// Authenticator identifies the caller of a request. It reads only headers, is safe for concurrent
+// use, and returns soon after the request's context ends.
 //
 // Its errors are a *leadership.Error: wire.Unauthenticated with a sentence that says what to do, or
 // leadership.StoreUnavailable while the keys of the token's issuer cannot be read. No error repeats
@@ -19,8 +19,8 @@ type Authenticator interface {
 	Authenticate(*http.Request) (Principal, error)
 }
 
-// None takes every caller for the anonymous principal, whatever token it brings. Whatever reaches
-// the port may do everything: use it only on loopback and for development.
+// None treats every caller as the anonymous principal, whatever token it sends. Every program that
+// can reach the port may do everything: use it only on loopback and for development.
 type None struct{}
 
 // Authenticate returns the anonymous principal.
@@ -33,7 +33,7 @@ const (
 	serverlessAuthorization = "X-Serverless-Authorization"
 )
 
-// maxToken bounds a token, in bytes. Google's have some 800.
+// maxToken limits the size of a token, in bytes. Google's have about 800.
 const maxToken = 8 << 10
 
 // bearer returns the token in the header of that name.

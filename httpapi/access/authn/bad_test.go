@@ -22,14 +22,14 @@ import (
 	"regent/httpapi/access/authn/issuertest"
 )
 
-// bad is a request that must not be let in.
+// bad is a request that must be refused.
 type bad struct {
 	name    string
 	request *http.Request
 	detail  string
 }
 
-// badTokens has every known kind of bad token. Unless the signature is the fault, it is good.
+// badTokens has every known kind of bad token. Unless the signature is the fault, it is valid.
 func badTokens(i *issuertest.Issuer) []bad {
 	key := i.Key()
 	good := i.Token(audience, ann)
@@ -201,7 +201,7 @@ func TestNoErrorAndNoLogHoldsAPartOfAToken(t *testing.T) {
 	}
 }
 
-// leaked looks for anything of the token that is long enough to be no coincidence.
+// leaked looks for parts of the token that are too long to be there by chance.
 func leaked(t *testing.T, name string, r *http.Request, told string) {
 	t.Helper()
 	const window = 9

@@ -1,5 +1,5 @@
-// Package authn finds out who calls. What a caller may do is decided elsewhere, from the Principal
-// that Require puts into the context.
+// Package authn authenticates callers. Package authz decides what a caller may do, from the
+// Principal that Require puts into the context.
 //
 // The operator chooses one of three ways. It is never guessed from the shape of a token:
 //
@@ -11,17 +11,17 @@
 // With either of the last two, IAP may be in front, for people with a browser: a request that came
 // through Google's Identity-Aware Proxy has an assertion of its own, which is checked here.
 //
-// A bearer token makes its reader the caller until it expires. So nothing of a token is in any
-// error or log line, not even its header or a claim: errors consist of sentences of this package
-// and of what the operator configured.
+// Any reader of a bearer token can act as its caller until it expires. So no error or log line
+// contains any part of a token, not even its header or a claim: errors consist of sentences of this
+// package and of the operator's settings.
 //
 // # What OIDC and IAP believe
 //
 // The cheap checks come first, so that a made-up token costs next to nothing: the length and the
 // alphabet of the token; its header, where any algorithm but the one and any key or address of keys
 // that the token brings along is refused; its claims; only then the key and the signature. Numbers
-// must be integers and strings must be strings. A name that stands twice in an object is refused,
-// because two readers could read two things.
+// must be integers and strings must be strings. A duplicate name in an object is refused, because
+// two parsers could read different values.
 //
 // The signature is checked by go-jose, with RS256 as the only algorithm (ES256 for an assertion of
 // Identity-Aware Proxy) and the issuer's key as the only key. Everything else that go-jose could do
@@ -42,10 +42,10 @@
 //	1 min   |   v                            v
 //	       failing: 503 <------------------ too old
 //
-// A caller waits for a look that is under way, a few seconds at most. It causes a look only if
-// there was none for a minute: a flood of made-up kids costs the issuer one look a minute. A key
-// that the issuer no longer shows ends every token that it signed, also those that were verified
-// before.
+// A look is one read of the issuer's keys. A caller waits for a look in progress, a few seconds at
+// most. It causes a look only if there was none for a minute, so a flood of made-up kids costs the
+// issuer one look a minute. When the issuer removes a key, every token that it signed is refused,
+// also those that were verified before.
 //
 // The wall clock of the process decides here, unlike anywhere else in Regent: tokens are dated.
 package authn

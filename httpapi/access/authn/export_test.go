@@ -4,7 +4,8 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// OnVerify has f called at each verification of a signature. Call it before any token is checked.
+// OnVerify makes f be called at each verification of a signature. Call it before any token is
+// checked.
 func OnVerify(o *OIDC, f func()) {
 	verify := o.verify
 	o.verify = func(signed *jose.JSONWebSignature, key publicKey) error {
@@ -13,8 +14,8 @@ func OnVerify(o *OIDC, f func()) {
 	}
 }
 
-// Remember bounds how many tokens are remembered.
+// Remember sets how many tokens are remembered at most.
 func Remember(o *OIDC, limit int) { o.seen.Resize(limit) }
 
-// Remembered is how many tokens are remembered.
+// Remembered returns how many tokens are remembered.
 func Remembered(o *OIDC) int { return o.seen.Len() }

@@ -11,8 +11,8 @@ import (
 	"regent/httpapi/access/authn/issuertest"
 )
 
-// FuzzAuthenticate sends arbitrary headers. Only the very bytes that the issuer signed name a
-// caller: a token can be written in one way only.
+// FuzzAuthenticate sends arbitrary headers. Only the exact bytes that the issuer signed identify a
+// caller: a token has only one form.
 func FuzzAuthenticate(f *testing.F) {
 	issuer := newIssuer(f)
 	o := verifier(f, issuer)

@@ -21,7 +21,7 @@ const (
 	ann      = "ann@agents.test"
 )
 
-// shared is the key of most issuers, so that not each test has to make one.
+// shared returns the key of most issuers, so that not every test generates one.
 var shared = sync.OnceValue(issuertest.NewKey)
 
 func newIssuer(t testing.TB) *issuertest.Issuer {
@@ -44,7 +44,7 @@ func verifier(t testing.TB, issuer *issuertest.Issuer, change ...func(*authn.OID
 	return o
 }
 
-// stopped is a verifier whose Run has not begun.
+// stopped returns a verifier whose Run has not begun.
 func stopped(t testing.TB, issuer *issuertest.Issuer, change ...func(*authn.OIDCConfig)) *authn.OIDC {
 	t.Helper()
 	c := authn.OIDCConfig{Issuers: []string{issuer.URL()}, Audiences: []string{audience}, Transport: issuer.Transport()}
@@ -66,10 +66,10 @@ func running(t testing.TB, o interface{ Run(context.Context) error }) {
 	})
 }
 
-// with is a request with that token.
+// with returns a request with that token.
 func with(token string) *http.Request { return request("Authorization", "Bearer "+token) }
 
-// request has the headers, given as names and values in turn.
+// request returns a request with the headers, given as names and values in turn.
 func request(headers ...string) *http.Request {
 	r := httptest.NewRequest(http.MethodPost, "/v1/elections/planner:acquire", nil)
 	for i := 0; i < len(headers); i += 2 {

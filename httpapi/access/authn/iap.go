@@ -15,11 +15,11 @@ import (
 	"regent/leadership/wire"
 )
 
-// IAPConfig says what Identity-Aware Proxy is in front of. Audiences and Other are required.
+// IAPConfig configures an IAP. Audiences and Other are required.
 type IAPConfig struct {
-	// Audiences are the accepted values of aud, exactly as Identity-Aware Proxy writes them: of
-	// Cloud Run's own /projects/NUMBER/locations/REGION/services/SERVICE, and of a load balancer's
-	// /projects/NUMBER/global/backendServices/ID.
+	// Audiences are the accepted values of aud, exactly as Identity-Aware Proxy writes them:
+	// /projects/NUMBER/locations/REGION/services/SERVICE for the proxy of Cloud Run itself, and
+	// /projects/NUMBER/global/backendServices/ID for that of a load balancer.
 	Audiences []string
 	// Other authenticates the requests that did not come through Identity-Aware Proxy.
 	Other Authenticator
@@ -40,8 +40,8 @@ type IAPConfig struct {
 // header of its own. Requests without that header are left to another Authenticator.
 //
 // A request with the header is authenticated by it alone, however malformed it is, and whatever
-// other token the request has. Whether the other token is good is not even asked: behind the proxy
-// it may be one that was meant for the proxy, or be that of the proxy's own account.
+// other token the request has. The other token is not verified: behind the proxy it may be one that
+// was meant for the proxy, or be that of the proxy's own account.
 //
 // Run must be running: without it there are no keys, and every caller with an assertion gets
 // leadership.StoreUnavailable.
@@ -52,15 +52,15 @@ type IAP struct {
 }
 
 const (
-	// iapAssertion is the header of an assertion. Identity-Aware Proxy removes it from what a
-	// browser sends. Its unsigned companions, X-Goog-Authenticated-User-…, are not believed.
+	// iapAssertion is the header of an assertion. Identity-Aware Proxy removes it from a browser's
+	// request. Its unsigned companions, X-Goog-Authenticated-User-…, are ignored.
 	iapAssertion = "X-Goog-Iap-Jwt-Assertion"
 	iapIssuer    = "https://cloud.google.com/iap"
 	iapKeys      = "https://www.gstatic.com/iap/verify/public_key-jwk"
-	// iapApart is how far Google says that clocks may be apart.
+	// iapApart is the clock difference that Google says to allow.
 	iapApart = 30 * time.Second
-	// iapGoogle begins the subjects of Google accounts. Others are of identity providers that the
-	// proxy was configured with.
+	// iapGoogle begins the subjects of Google accounts. Other subjects are of other identity
+	// providers of the proxy.
 	iapGoogle = "accounts.google.com:"
 )
 
@@ -119,7 +119,7 @@ func (i *IAP) Authenticate(r *http.Request) (Principal, error) {
 	return i.principal(c), nil
 }
 
-// ofAssertion says that it is the assertion that was refused.
+// ofAssertion adds to err that the assertion was refused, and not the token.
 func ofAssertion(err error) error {
 	if e := (*leadership.Error)(nil); errors.As(err, &e) && e.Code == wire.Unauthenticated {
 		refused := *e

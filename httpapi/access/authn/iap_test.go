@@ -23,7 +23,7 @@ const (
 	byBackend = "/projects/123456789/global/backendServices/987654321"
 )
 
-// asserting is an IAP in front of an authenticator. It runs until the test ends.
+// asserting returns an IAP in front of an authenticator. It runs until the test ends.
 func asserting(t testing.TB, p *issuertest.Proxy, other authn.Authenticator, change ...func(*authn.IAPConfig)) *authn.IAP {
 	t.Helper()
 	c := authn.IAPConfig{Audiences: []string{byRun, byBackend}, Other: other, Emails: true, Transport: p.Transport()}
@@ -35,7 +35,7 @@ func asserting(t testing.TB, p *issuertest.Proxy, other authn.Authenticator, cha
 	return i
 }
 
-// closed lets no caller in.
+// closed refuses every caller.
 type closed struct{ asked int }
 
 func (c *closed) Authenticate(*http.Request) (authn.Principal, error) {
@@ -91,7 +91,7 @@ func TestARequestWithoutAnAssertionIsLeftToTheOther(t *testing.T) {
 	wantUnauthenticated(t, i, request("X-Goog-Authenticated-User-Email", "accounts.google.com:"+ann), "has no credential")
 }
 
-// The caller does not choose how it is checked: a token beside an assertion counts for nothing.
+// The caller must not choose how it is checked: a token beside an assertion is ignored.
 func TestAnAssertionIsTheOnlyIdentityOfItsRequest(t *testing.T) {
 	t.Parallel()
 	issuer, proxy := newIssuer(t), issuertest.NewProxy()
@@ -206,7 +206,7 @@ func TestWithoutTheKeysOfTheProxyNoPersonIsLetIn(t *testing.T) {
 			i := asserting(t, proxy, verifier(t, issuer))
 			t.Log(name)
 			wantUnavailable(t, i, request(assertion, proxy.Assertion(byRun, ann)))
-			wantCaller(t, i, with(issuer.Token(audience, ann)), ann) // others do not notice
+			wantCaller(t, i, with(issuer.Token(audience, ann)), ann) // other callers are not affected
 		}
 		proxy.Break(down)
 		i := asserting(t, proxy, &closed{})

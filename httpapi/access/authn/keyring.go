@@ -35,14 +35,14 @@ type keyring struct {
 	read   func(context.Context) (keys, error)
 	now    func() time.Time
 	log    *slog.Logger
-	wake   chan struct{} // of one
+	wake   chan struct{} // capacity 1
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	keys    keys
 	at      time.Time     // when the look that found the keys began
-	looking chan struct{} // closed at the end of the look under way or asked for; else nil
+	looking chan struct{} // closed at the end of the look in progress or requested; else nil
 	looked  time.Time     // when the last look ended
-	failed  int           // how many looks have failed since the last good one
+	failed  int           // number of failed looks since the last successful one
 }
 
 func newKeyring(issuer string, read func(context.Context) (keys, error), now func() time.Time, log *slog.Logger) *keyring {
@@ -97,8 +97,8 @@ func (k *keyring) begin() time.Time {
 	return k.now()
 }
 
-// key returns the key with that id. If it is unknown, key waits for the fetch that is under way, or
-// starts one unless the last was within a minute. It returns when ctx ends, or after maxWait.
+// key returns the key with that id. If it is unknown, key waits for the look in progress, or starts
+// one unless the last was within a minute. It returns when ctx ends, or after maxWait.
 func (k *keyring) key(ctx context.Context, id string) (publicKey, error) {
 	key, looking := k.find(id)
 	if key == nil && looking != nil {
@@ -126,12 +126,12 @@ func (k *keyring) find(id string) (publicKey, <-chan struct{}) {
 	}
 	if k.looking == nil && k.now().Sub(k.looked) >= lookEvery {
 		k.looking = make(chan struct{})
-		k.wake <- struct{}{} // does not block: begin has emptied it, and a look is asked for once
+		k.wake <- struct{}{} // does not block: begin has emptied it, and each look is requested once
 	}
 	return nil, k.looking
 }
 
-// current returns the key if the issuer showed it when it was asked last, else nil.
+// current returns the key if the last successful look found it, else nil.
 func (k *keyring) current(id string) publicKey {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -148,8 +148,7 @@ func (k *keyring) lookUp(id string) publicKey {
 
 func (k *keyring) tooOld() bool { return k.keys.byID == nil || k.now().Sub(k.at) >= maxKeyAge }
 
-// refusal says why there is no key. The token is to blame only if the issuer answered when it was
-// asked last.
+// refusal returns why there is no key. It blames the token only if the last look succeeded.
 func (k *keyring) refusal() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -14,13 +14,13 @@ import (
 	"regent/leadership/wire"
 )
 
-// down answers as an issuer that is not well.
+// down answers like a failing issuer.
 var down = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) })
 
 // hanging never answers.
 var hanging = http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 
-// lasting is a token that outlives the test.
+// lasting returns a token that outlives the test.
 func lasting(i *issuertest.Issuer) string {
 	claims := i.Claims(audience, ann)
 	claims["exp"] = time.Now().Add(1000 * time.Hour).Unix()
@@ -120,7 +120,7 @@ func TestNewKeyIsUsedAtOnceAndRemovedKeyEndsItsTokens(t *testing.T) {
 func TestAKeyThatChangesUnderItsNameEndsItsTokens(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		issuer, usurper := newIssuer(t), issuertest.New() // both call their first key alike
+		issuer, usurper := newIssuer(t), issuertest.New() // their first keys have the same id
 		o := verifier(t, issuer)
 		token := lasting(issuer)
 		wantCaller(t, o, with(token), ann)
@@ -170,7 +170,7 @@ func TestKeysServeForADayWhenTheirIssuerIsDown(t *testing.T) {
 		wantUnavailable(t, o, with(unseen))
 
 		issuer.Break(nil)
-		time.Sleep(time.Minute) // it is asked so often, and no more
+		time.Sleep(time.Minute) // one look a minute, and no more
 		synctest.Wait()
 		wantCaller(t, o, with(seen), ann)
 	})
@@ -280,7 +280,7 @@ func TestUntrustworthyDocumentLeavesNoKeys(t *testing.T) {
 				token := issuer.Token(audience, ann)
 				wantUnavailable(t, o, with(token))
 
-				issuer.Break(nil) // and what was read before is not lost to it
+				issuer.Break(nil) // the keys that were read before are kept
 				time.Sleep(time.Minute)
 				wantCaller(t, o, with(token), ann)
 				issuer.Break(answer(issuer))

@@ -26,17 +26,18 @@ type latch struct {
 
 	mu       sync.Mutex
 	why      string // "" while it is open; guarded by mu
-	awaiting bool   // the first verdict of a probe, and calls are refused until then; guarded by mu
+	awaiting bool   // calls are refused until the first verdict of a probe; guarded by mu
 }
 
-// setAwaiting says whether all calls are refused until the first verdict.
+// setAwaiting sets whether all calls are refused until the first verdict.
 func (l *latch) setAwaiting(on bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.awaiting = on
 }
 
-// close refuses all calls from now on, and says why. The arguments must not come from a request.
+// close refuses all calls from now on, for the reason given. The arguments must not come from a
+// request.
 func (l *latch) close(why string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -61,7 +62,7 @@ func (l *latch) state() (why string, awaiting bool) {
 	return l.why, l.awaiting
 }
 
-// refuse is the error of a call while calls are refused, and nil otherwise.
+// refuse returns an error while calls are refused, and nil otherwise.
 func (l *latch) refuse() error {
 	switch why, awaiting := l.state(); {
 	case why != "":
@@ -72,7 +73,7 @@ func (l *latch) refuse() error {
 	return nil
 }
 
-// metadataHost is where Cloud Run tells a process about itself.
+// metadataHost is the metadata server of Cloud Run.
 const metadataHost = "metadata.google.internal"
 
 const (
@@ -138,10 +139,10 @@ func (p *Platform) metadata(ctx context.Context, path string) (string, error) {
 }
 
 // Run asks the service's own URL without a token, at once and then each minute, until ctx ends. If
-// the service itself answers and not the platform, strangers can call it, and the latch closes.
-// Another answer, or none, changes nothing: the URL may be out of reach from here. Then it asks
-// again after seconds during the first minute. If that brings no verdict either, it logs so once.
-// Calls are answered without a verdict unless one is required.
+// the service itself answers, and not the platform, callers without a token can reach it, and the
+// latch closes. Another answer, or none, changes nothing: the URL may be out of reach from here.
+// Then it asks again after seconds during the first minute. If that brings no verdict either, it
+// logs so once. Calls are answered without a verdict unless one is required.
 func (p *Platform) Run(ctx context.Context) error {
 	began := time.Now()
 	var known, warned bool
@@ -177,16 +178,17 @@ const openAdvice = "IAM lets everyone in; remove allUsers and allAuthenticatedUs
 
 func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// answerer says which part has answered a probe.
+// answerer is the part that answered a probe.
 type answerer int
 
 const (
 	unclear  answerer = iota
-	platform          // and it has refused the call
+	platform          // the platform, which refused the call
 	itself
 )
 
-// iapAnswers is in what Identity-Aware Proxy answers by itself, such as the way to sign in.
+// iapAnswers is a header of the answers that Identity-Aware Proxy itself gives, such as a redirect
+// to sign in.
 const iapAnswers = "X-Goog-Iap-Generated-Response"
 
 // probe makes a call without a token. The service repeats the call's id, and the platform does not.
@@ -219,8 +221,8 @@ func (p *Platform) Latched() string {
 	return why
 }
 
-// Refusing returns why every call is refused, for callers; "" while calls are answered. How the
-// platform can be passed by is in the log alone.
+// Refusing returns why every call is refused, for callers; "" while calls are answered. Only the
+// log says how the platform can be bypassed.
 func (p *Platform) Refusing() string {
 	switch why, awaiting := p.latch.state(); {
 	case why != "":

@@ -20,7 +20,7 @@ import (
 	"regent/leadership/wire"
 )
 
-// cloud is a transport to a made-up Cloud Run: its metadata server, and its front.
+// cloud is a transport to a fake Cloud Run: its metadata server, and its front end.
 type cloud struct {
 	region string // "" if no metadata server answers
 
@@ -82,7 +82,7 @@ func (c *cloud) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.Result(), nil
 }
 
-// What the front of a service may do with a call without a token.
+// The possible answers of the front end to a call without a token.
 var (
 	guarded = func(w http.ResponseWriter, r *http.Request) { http.Error(w, "Forbidden", http.StatusForbidden) }
 	// as Identity-Aware Proxy asks a browser to sign in
@@ -146,7 +146,7 @@ func TestAProbeThatComesThroughClosesTheLatchUntilOneIsRefused(t *testing.T) {
 				if _, err := p.Authenticate(good()); !errors.Is(err, leadership.StoreUnavailable) || p.Latched() == "" {
 					t.Errorf("with IAM off: %v, latched %q; want every call refused", err, p.Latched())
 				}
-				c.answer(absent) // which says nothing
+				c.answer(absent) // an unclear verdict
 				time.Sleep(time.Minute)
 				synctest.Wait()
 				if p.Latched() == "" {
@@ -197,7 +197,7 @@ func TestATokenWithItsSignatureClosesTheLatch(t *testing.T) {
 	}
 }
 
-// With IAM on a caller can send each of these, or nothing says that it cannot.
+// With IAM on, a caller can send each of these, or may be able to.
 func TestNoCallerThatIAMLetsInCanCloseTheLatch(t *testing.T) {
 	t.Parallel()
 	issuer := newIssuer(t)

@@ -10,8 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// object is a JSON object of a token. Its methods return the zero value for a member that is not
-// there.
+// object is a JSON object of a token. Its methods return the zero value for a missing member.
 type object map[string]jsontext.Value
 
 // errMalformed is the only error about a document: an error of a JSON decoder might repeat a
@@ -19,7 +18,7 @@ type object map[string]jsontext.Value
 var errMalformed = errors.New("malformed")
 
 // readObject reads a part of a token: base64url without padding, and in it one JSON object in
-// UTF-8. At any depth, no name may stand twice in an object.
+// UTF-8. Duplicate names are an error, at any depth.
 func readObject(part string) (object, error) {
 	document, err := base64.RawURLEncoding.Strict().DecodeString(part)
 	var o object
@@ -61,7 +60,7 @@ func (o object) texts(name string) (all []string, err error) {
 	return all, nil
 }
 
-// text reads a string. Package json would read null as one.
+// text reads a string. It refuses null, which package json accepts.
 func text(value jsontext.Value) (s string, err error) {
 	if value.Kind() != jsontext.KindString || json.Unmarshal(value, &s) != nil {
 		return "", errMalformed

@@ -11,7 +11,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// OIDCConfig says whose tokens are accepted. Issuers and Audiences are required.
+// OIDCConfig configures an OIDC. Issuers and Audiences are required.
 type OIDCConfig struct {
 	// Issuers are the URLs of identity providers, exactly as their tokens have them in iss: https,
 	// or http on loopback for development.
@@ -19,9 +19,9 @@ type OIDCConfig struct {
 	// Audiences are the accepted values of aud. One audience of a token must be exactly one of
 	// these.
 	Audiences []string
-	// EmailIssuers are the issuers whose verified e-mails name principals. Nil means the issuer if
-	// there is one, and none if there are several: each of several could claim to have verified the
-	// e-mail of a user of another.
+	// EmailIssuers are the issuers whose verified e-mails name principals. Nil means the only
+	// issuer or, if there are several, none: one issuer could claim to have verified the e-mail of
+	// another issuer's user.
 	EmailIssuers []string
 	// Transport reads the issuers' documents: http.DefaultTransport if it is nil.
 	Transport http.RoundTripper

@@ -12,18 +12,18 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// PlatformConfig says where the process runs. All but Service and Audiences may be left out.
+// PlatformConfig configures a Platform. Only Service and Audiences are required.
 type PlatformConfig struct {
 	// Service is the name of the Cloud Run service, from the variable K_SERVICE.
 	Service string
 	// Audiences are the accepted values of aud: the service's URL, and its custom audiences. At
 	// least one.
 	Audiences []string
-	// URL is the service's own URL, to probe whether the platform lets strangers in. By default it
-	// is the one that Cloud Run gives to each service.
+	// URL is the service's own URL, for the probe whether the platform admits callers without a
+	// token. By default it is the URL that Cloud Run gives to each service.
 	URL string
-	// Required refuses every call until a probe has found that the platform refuses strangers.
-	// Without it, calls are answered while no probe gets an answer, too.
+	// Required refuses every call until a probe has found that the platform refuses callers without
+	// a token. Without it, calls are also answered while no probe gets an answer.
 	Required bool
 	// MetadataHost is the metadata server, as the variable GCE_METADATA_HOST names it.
 	MetadataHost string
@@ -31,11 +31,11 @@ type PlatformConfig struct {
 	Transport http.RoundTripper
 	// Now is the wall clock: time.Now if it is nil.
 	Now func() time.Time
-	// Log is told when the latch closes and opens. Nil logs nothing.
+	// Log gets a line when the latch closes and opens. Nil logs nothing.
 	Log *slog.Logger
 }
 
-// Platform believes the tokens that Cloud Run's IAM has checked.
+// Platform accepts the tokens that Cloud Run's IAM has checked.
 //
 // Cloud Run checks the signature of a caller's token, replaces it by a marker, and passes on the
 // rest, so that it cannot be checked again. Platform refuses what cannot have come that way:
@@ -44,7 +44,8 @@ type PlatformConfig struct {
 //     the signature, so this token came another way, and a process that accepts both would let the
 //     caller choose the weaker check.
 //   - If both headers are there, X-Serverless-Authorization counts, because Cloud Run checks that
-//     one. It is never ignored, however malformed: what Cloud Run does then is not documented.
+//     one. It counts even if it is malformed, because Google does not document what Cloud Run does
+//     then.
 //   - If the marker is in both headers, the caller wrote one of them, and the request is refused.
 //   - A request with an assertion of Identity-Aware Proxy is refused: its token is of the proxy's
 //     own account. Put an IAP in front.
@@ -56,13 +57,12 @@ type PlatformConfig struct {
 //
 //   - A probe without a token comes through (Run). Until the first probe has a verdict, after 10 s
 //     at most, every call is refused, too: a forged token must not count meanwhile.
-//   - A token of Google's arrives with its signature, as the only token of its call. With IAM on no
-//     caller can bring this about: Cloud Run cuts the token that it checks, and an intact one
-//     passes only beside that.
+//   - A Google token arrives with its signature, as the only token of its call. With IAM on no
+//     caller can cause this: Cloud Run cuts the token that it checks, and an intact one passes only
+//     beside that.
 //
-// A service that cannot reach its own URL, because of its ingress, has the second proof only: then
-// the operator must make sure of the invokers, name a URL that the service can reach, or require a
-// probe.
+// A service that cannot reach its own URL, because of its ingress, has only the second proof: then
+// the operator must check the invokers, give a URL that the service can reach, or require a probe.
 type Platform struct {
 	service      string
 	audiences    []string
@@ -75,8 +75,8 @@ type Platform struct {
 	latch        latch
 }
 
-// NewPlatform returns a Platform. The error says in a sentence which setting is wrong, and what to
-// set. Call Start and Run.
+// NewPlatform returns a Platform. The error says which setting is wrong, and what to set. Call
+// Start and Run.
 func NewPlatform(c PlatformConfig) (*Platform, error) {
 	if c.Service == "" {
 		return nil, errors.New("the platform checks tokens only on Cloud Run, and K_SERVICE is not set: deploy there, or verify tokens with oidc")
@@ -105,20 +105,21 @@ func NewPlatform(c PlatformConfig) (*Platform, error) {
 	}, nil
 }
 
-// cutSignature is what Cloud Run puts in the place of a signature that it has checked.
+// cutSignature is the marker by which Cloud Run replaces a signature that it has checked.
 const cutSignature = "SIGNATURE_REMOVED_BY_GOOGLE"
 
-// google are the two names of Google as an issuer.
+// google lists the two names of Google as an issuer.
 var google = []string{"https://accounts.google.com", "accounts.google.com"}
 
-// Authenticate returns the caller that Cloud Run let in. A Principal of Platform always has an
+// Authenticate returns the caller that Cloud Run admitted. A Principal of Platform always has an
 // e-mail.
 func (p *Platform) Authenticate(r *http.Request) (Principal, error) {
 	if err := p.latch.refuse(); err != nil {
 		return Principal{}, err
 	}
 	if len(r.Header.Values(iapAssertion)) > 0 {
-		// Cloud Run has checked the token of the proxy's own account, and not who the person is.
+		// Cloud Run has checked the token of the proxy's own account, which does not identify the
+		// person.
 		return Principal{}, refuse("the call came through Identity-Aware Proxy, whose assertions this server was not told to accept; its operator sets the audience of Identity-Aware Proxy")
 	}
 	header := authorization
@@ -145,13 +146,13 @@ func (p *Platform) Authenticate(r *http.Request) (Principal, error) {
 	return p.principal(t.claims)
 }
 
-// alone reports whether the request has one authorization in all, which must be the one that the
-// platform looks at. Google does not fully document how Cloud Run treats several.
+// alone reports whether the request has exactly one authorization, in the header that the platform
+// checks. Google does not fully document how Cloud Run treats several.
 func alone(h http.Header) bool {
 	return len(h.Values(authorization))+len(h.Values(serverlessAuthorization)) == 1
 }
 
-// isCut reports whether a header's value has anything that may pass for a checked token.
+// isCut reports whether a header's value contains the marker of a checked token.
 func isCut(value string) bool { return strings.Contains(value, cutSignature) }
 
 func (p *Platform) principal(c claims) (Principal, error) {

@@ -2,7 +2,7 @@ package authn
 
 import "context"
 
-// Principal is who calls. The zero Principal is anonymous: no token can name it.
+// Principal is an authenticated caller. The zero Principal is anonymous: no token can name it.
 type Principal struct {
 	Issuer  string // of the token, without "|"
 	Subject string // as the issuer names the caller, 1 to 255 printable ASCII characters

@@ -7,7 +7,7 @@ import (
 	"regent/leadership/wire"
 )
 
-// Require passes on the requests whose caller the authenticator knows, with the principal in the
+// Require passes on the requests that the authenticator accepts, with the principal in the
 // request's context. Their changes are recorded with the principal as their actor, unless it is
 // anonymous. It answers all others with a problem document: 401 with a challenge (RFC 6750), or
 // 503.
@@ -23,7 +23,7 @@ func Require(a Authenticator, refused func(*http.Request, error)) func(http.Hand
 }
 
 // RequireAs is Require for a door whose errors have another form: write answers with the error,
-// under headers that are already set.
+// after the headers were set.
 func RequireAs(a Authenticator, refused func(*http.Request, error), write func(http.ResponseWriter, error)) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -15,7 +15,7 @@ import (
 	"regent/leadership/wire"
 )
 
-// knows is an authenticator that always says the same.
+// knows is an authenticator with a constant result.
 type knows struct {
 	authn.Principal
 	err error

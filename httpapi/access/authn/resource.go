@@ -10,14 +10,14 @@ import (
 	"regent/leadership/wire"
 )
 
-// ResourcePath is where a Resource stands in a service (RFC 9728 §3).
+// ResourcePath is the path of a Resource in a service (RFC 9728 §3).
 const ResourcePath = "/.well-known/oauth-protected-resource"
 
 // Resource answers with the metadata by which a client of OAuth finds the issuers whose tokens the
 // service accepts (RFC 9728): of the whole service at ResourcePath, and of one path below it.
 type Resource struct {
 	origin    string
-	documents map[string][]byte // by the path that they are about
+	documents map[string][]byte // by the path that they describe
 }
 
 // metadata is a document of RFC 9728.
@@ -28,9 +28,9 @@ type metadata struct {
 	Name     string   `json:"resource_name"`
 }
 
-// NewResource returns the metadata of a service. Its address is the first of its audiences that is
-// one: an https URL, or http on loopback, which has no path or that path. It is never what a
-// request names as its host, for its sender chooses that. nil: no audience is an address.
+// NewResource returns the metadata of a service. The service's address is the first audience that
+// is one: an https URL, or http on loopback, with no path or that path. It is never the host of a
+// request, because the caller chooses that. The Resource is nil if no audience is an address.
 func NewResource(path string, issuers, audiences []string) (*Resource, error) {
 	for _, audience := range audiences {
 		origin := strings.TrimSuffix(strings.TrimSuffix(audience, path), "/")
@@ -49,8 +49,8 @@ func NewResource(path string, issuers, audiences []string) (*Resource, error) {
 	return nil, nil
 }
 
-// Challenge is what the refusal of a call without a good token to the path says beside its own
-// (RFC 9728 §5.1).
+// Challenge returns the addition to the WWW-Authenticate header of a call to the path that has no
+// valid token (RFC 9728 §5.1).
 func (r *Resource) Challenge(path string) string {
 	return fmt.Sprintf(`resource_metadata="%s%s%s"`, r.origin, ResourcePath, path)
 }

@@ -33,9 +33,8 @@ const (
 	maxLasts    = 24 * time.Hour
 )
 
-// source reads the keys that an issuer shows. It believes no more of what it reads than it must:
-// bodies and numbers are bounded, redirects are not followed, and only an issuer on loopback may
-// speak http.
+// source reads the public keys of an issuer, with little trust: bodies and numbers are limited,
+// redirects are not followed, and only an issuer on loopback may use http.
 type source struct {
 	issuer string
 	keysAt string                  // "" if the issuer says where (OpenID Connect Discovery 1.0 §4)
@@ -47,7 +46,7 @@ func newSource(issuer string, by jose.SignatureAlgorithm, transport http.RoundTr
 	return source{issuer: issuer, by: by, client: &http.Client{Transport: transport, CheckRedirect: noRedirect}}
 }
 
-// validateIssuer refuses an issuer that cannot be asked for its keys, or cannot be in a Principal.
+// validateIssuer refuses an issuer whose keys cannot be read, or that cannot be in a Principal.
 func validateIssuer(issuer string) error {
 	u, err := url.Parse(issuer)
 	if err != nil || !speakable(u, true) || len(issuer) > maxURL || !printable(issuer) || strings.ContainsAny(issuer, " |?#") {
@@ -145,8 +144,8 @@ type jwk struct {
 	Y         string `json:"y"`
 }
 
-// usable returns the keys that the algorithm can be checked with; a set may have others. A set
-// without any is an error, so that it does not replace a set that had some.
+// usable returns the keys of the set that fit the algorithm. A set without any is an error, so that
+// it does not replace a good set.
 //
 // The keys are not read by go-jose: it fails on a whole set for one malformed key, and refuses RSA
 // keys of more than 4096 bits.
@@ -172,7 +171,7 @@ func usable(set []jwk, by jose.SignatureAlgorithm) (map[string]publicKey, error)
 	return byID, nil
 }
 
-// isFor reports whether nothing but its numbers can keep the key from serving.
+// isFor reports whether the key's type, use and algorithm fit; its numbers may still be bad.
 func (j jwk) isFor(by jose.SignatureAlgorithm) bool {
 	return (j.Use == "" || j.Use == "sig") && (j.Algorithm == "" || j.Algorithm == string(by)) && j.ID != "" && len(j.ID) <= maxKeyID
 }

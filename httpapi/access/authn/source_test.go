@@ -13,7 +13,7 @@ import (
 	"regent/httpapi/access/authn/issuertest"
 )
 
-// untrustworthy are issuers that go wrong, by what they do.
+// untrustworthy returns issuers that misbehave, by a description.
 func untrustworthy(t *testing.T) map[string]func(*issuertest.Issuer) http.Handler {
 	t.Helper()
 	small := issuertest.Key{ID: "key-1", Private: must(rsa.GenerateKey(rand.Reader, 1024))}
@@ -62,7 +62,7 @@ func instead(path string, document func(*issuertest.Issuer) any) func(*issuertes
 	}
 }
 
-// altered shows the issuer's key with changes.
+// altered publishes the issuer's key with changes.
 func altered(change map[string]any) func(*issuertest.Issuer) http.Handler {
 	return instead(issuertest.PathKeys, func(i *issuertest.Issuer) any {
 		key := issuertest.JWK(i.Key())
@@ -71,7 +71,7 @@ func altered(change map[string]any) func(*issuertest.Issuer) http.Handler {
 	})
 }
 
-// redirect sends the caller to where it would find the right document.
+// redirect redirects the caller to the right document.
 func redirect(path string) func(*issuertest.Issuer) http.Handler {
 	return func(i *issuertest.Issuer) http.Handler {
 		return at(i, path, func(w http.ResponseWriter, r *http.Request) {
@@ -84,7 +84,7 @@ func redirect(path string) func(*issuertest.Issuer) http.Handler {
 	}
 }
 
-// at answers the path with h and all others as the issuer would if it were well.
+// at answers the path with h, and all others like a working issuer.
 func at(i *issuertest.Issuer, path string, h http.HandlerFunc) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle(path, h)
@@ -120,7 +120,7 @@ func TestKeysOfAGoodIssuerAreUsed(t *testing.T) {
 	}
 }
 
-// mixed has keys that are of no use here beside one that is.
+// mixed returns a set with one usable key among others.
 func mixed(i *issuertest.Issuer) map[string]any {
 	return map[string]any{"keys": []any{
 		map[string]any{"kty": "EC", "crv": "P-256", "kid": "curve", "x": "AA", "y": "AA"},

@@ -8,7 +8,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// token is a well-formed bearer token. Nothing of it can be believed yet.
+// token is a well-formed bearer token that is not verified yet.
 type token struct {
 	keyID     string
 	claims    claims
@@ -43,8 +43,8 @@ func parse(raw string, by jose.SignatureAlgorithm) (token, error) {
 	return token{keyID, c, parts[2]}, nil
 }
 
-// foreign reports whether no token has this character. encoding/base64 skips line breaks, so that
-// one token could be written in two ways.
+// foreign reports whether the character cannot be in a token. encoding/base64 skips line breaks,
+// which would allow two forms of one token.
 func foreign(r rune) bool {
 	letter := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
 	digit := '0' <= r && r <= '9'
@@ -54,12 +54,12 @@ func foreign(r rune) bool {
 // maxKeyID bounds the name of a key, in bytes.
 const maxKeyID = 128
 
-// dangerous are the members of a header that bring a key along, say where to find one, or change
-// what the rest means. No issuer of ID tokens needs them.
+// dangerous lists the header members that contain a key, refer to one, or change the meaning of the
+// rest. No issuer of ID tokens needs them.
 var dangerous = []string{"jku", "jwk", "x5u", "x5c", "crit", "b64", "zip", "enc"}
 
-// parseHeader returns the name of the key. A token that is not plainly signed by the one algorithm
-// is refused here, before a key is looked for: the caller does not choose how its token is checked.
+// parseHeader returns the name of the key. It refuses a token with any other algorithm before a key
+// is looked up: the caller must not choose how its token is checked.
 func parseHeader(part string, by jose.SignatureAlgorithm) (keyID string, err error) {
 	o, err := readObject(part)
 	if err != nil {
@@ -139,8 +139,8 @@ func (c claims) verifiedEmail() string {
 	return c.email
 }
 
-// check requires that the token is for one of the audiences, and for now, as far as two clocks can
-// be apart.
+// check requires that the token is for one of the audiences, and valid now, with clocks up to
+// apart.
 func (c claims) check(now time.Time, apart time.Duration, audiences []string) error {
 	if !slices.ContainsFunc(c.audiences, func(a string) bool { return slices.Contains(audiences, a) }) {
 		return refuse("the token is for another audience; ask the identity provider for one whose audience is %s", strings.Join(audiences, " or "))

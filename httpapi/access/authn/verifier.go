@@ -78,8 +78,8 @@ func (v *verifier) Run(ctx context.Context) error {
 	return nil
 }
 
-// read returns the claims of a token that counts. It asks no issuer itself: if the token's key is
-// not known it waits, 5 s at most, until Run has asked.
+// read returns the claims of a valid token. It makes no request to an issuer: if the token's key is
+// unknown it waits, 5 s at most, until Run has read the keys.
 func (v *verifier) read(ctx context.Context, raw string) (claims, error) {
 	hash := sha256.Sum256([]byte(raw))
 	if t, ok := v.seen.Get(hash); ok {
@@ -96,8 +96,8 @@ func (v *verifier) read(ctx context.Context, raw string) (claims, error) {
 	return t.claims, nil
 }
 
-// guarded is check with a panic as a refusal: verifiers of tokens have had panics that a caller
-// could cause. The panic's value is not logged, because it might repeat the token.
+// guarded is check, but refuses the token if check panics: token libraries have had panics that a
+// caller could cause. The panic's value is not logged, because it might contain the token.
 func (v *verifier) guarded(ctx context.Context, raw string) (t verified, err error) {
 	defer func() {
 		if recover() != nil {
@@ -135,9 +135,9 @@ func (v *verifier) check(ctx context.Context, raw string) (verified, error) {
 	return verified{t.claims, ring, t.keyID, key}, nil
 }
 
-// parseSignature reads a token with that signature. There is one algorithm: the caller does not
-// choose how its token is checked. The signature must be written in the one canonical way, so that
-// a signature cannot be written in two ways; go-jose would accept more.
+// parseSignature reads a token with that signature. There is one algorithm: the caller must not
+// choose how its token is checked. The signature must be in canonical base64url; go-jose would
+// accept other forms.
 func parseSignature(raw, signature string, by jose.SignatureAlgorithm) (*jose.JSONWebSignature, error) {
 	if signature == cutSignature {
 		return nil, refuse("Cloud Run has removed the signature of the token; send the token for Cloud Run in %s, and the token for Regent in %s",

@@ -22,7 +22,7 @@ import (
 // MaxAccess is the size limit of an access file in bytes.
 const MaxAccess = 1 << 20
 
-// Access says who may do what. It does not change.
+// Access is a parsed access file. It is immutable.
 type Access struct {
 	grants []grant
 	limits map[string]limit.Limits // by principal
@@ -44,7 +44,7 @@ type grant struct {
 	Principals []string                 `yaml:"principals"`
 	Roles      []wire.Role              `yaml:"roles"`
 	Elections  []leadership.Election    `yaml:"elections"`  // or patterns
-	Candidates []leadership.CandidateID `yaml:"candidates"` // so
+	Candidates []leadership.CandidateID `yaml:"candidates"` // or patterns
 	// MaxLease is the longest lease that the principals may ask for by this grant; 0 for no limit.
 	MaxLease time.Duration `yaml:"maxLeaseDuration"`
 }
@@ -52,15 +52,15 @@ type grant struct {
 // anyCaller matches every authenticated caller.
 const anyCaller = "*"
 
-// Crowd says who may be among the authenticated callers, for whom "*" stands.
+// Crowd is the set of callers that can be authenticated, which "*" stands for.
 type Crowd string
 
 const (
-	Admitted Crowd = "admitted" // those that another check has let in, such as Cloud Run's IAM
-	Anyone   Crowd = "anyone"   // all that can get a token of the issuer: with Google, every account
+	Admitted Crowd = "admitted" // callers that another check admits, such as Cloud Run's IAM
+	Anyone   Crowd = "anyone"   // every caller that can get a token of the issuer: with Google, every account
 )
 
-// ParseAccess reads an access file for a service that such a crowd can call. An error names the
+// ParseAccess parses an access file for a service with that crowd of callers. An error names the
 // mistake, the place, and what to do.
 func ParseAccess(text []byte, crowd Crowd) (*Access, error) {
 	if len(text) > MaxAccess {
@@ -160,7 +160,7 @@ func (g grant) validateMaxLease() error {
 	return nil
 }
 
-// refuseCrowd refuses a grant that would let strangers change something.
+// refuseCrowd refuses a grant by which any account could change something.
 func (g grant) refuseCrowd(crowd Crowd) error {
 	if crowd != Anyone || !slices.Contains(g.Principals, anyCaller) {
 		return nil
@@ -196,7 +196,7 @@ func validateAll[T ~string](patterns []T, valid func(T) error) error {
 	return nil
 }
 
-// validCandidate accepts a "*" alone, too, and short patterns: they are of a grant, and no ban.
+// validCandidate also accepts "*" alone, and short patterns, which only a ban must not have.
 func validCandidate(id leadership.CandidateID) error {
 	if id == "*" {
 		return nil
@@ -209,8 +209,8 @@ func (p *Access) allows(who authn.Principal, op instance.Op) bool {
 	return slices.ContainsFunc(p.grants, func(g grant) bool { return g.allows(who, op) })
 }
 
-// permits reports whether a grant lets the principal make the call, as some candidate if it is made
-// as one.
+// permits reports whether a grant lets the principal make the call, as any candidate if the call is
+// made as one.
 func (p *Access) permits(who authn.Principal, op instance.Op) bool {
 	return slices.ContainsFunc(p.grants, func(g grant) bool { return g.permits(who, op) })
 }
@@ -238,7 +238,7 @@ func (p *Access) longest(who authn.Principal, op instance.Op) (most time.Duratio
 	return most
 }
 
-// isFor reports whether the grant names the principal, also as any caller.
+// isFor reports whether the grant names the principal or "*".
 func (g grant) isFor(who authn.Principal) bool {
 	return g.names(who) || slices.Contains(g.Principals, anyCaller)
 }
@@ -266,8 +266,8 @@ func (p *Access) covered(who authn.Principal, op instance.Op) (all []leadership.
 	return all
 }
 
-// over reports whether the grant covers what the call is about. Any election will do for a list:
-// the reply leaves out what the caller may not see.
+// over reports whether the grant covers the election of the call. For a list any election will do:
+// the reply leaves out elections that the caller may not read.
 func (g grant) over(op instance.Op) bool {
 	switch {
 	case op.Scope == wire.ScopeService:
@@ -293,8 +293,8 @@ func isOwn(who string, id leadership.CandidateID) bool {
 	return string(id) == who || strings.HasPrefix(string(id), who+":")
 }
 
-// mayLead reports whether the grant lets any of its principals make the call as its candidate. A
-// principal whose name is not known here may have any id as its own.
+// mayLead reports whether the grant lets any of its principals make the call as its candidate. For
+// "*" and ISSUER|SUBJECT, whose names are not known here, any id may be a principal's own.
 func (g grant) mayLead(op instance.Op) bool {
 	if !slices.ContainsFunc(g.Roles, op.Allows) || !g.over(op) {
 		return false

@@ -23,7 +23,7 @@ func explain(text []byte, err error) error {
 	return explainNode(root.Content[0], reflect.TypeFor[document](), "the access file")
 }
 
-// explainNode returns the first mistake in a node that is to be decoded into such a type.
+// explainNode returns the first mistake in a node that is decoded into the type t.
 func explainNode(n *yaml.Node, t reflect.Type, name string) error {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias

@@ -13,20 +13,20 @@ import (
 	"time"
 )
 
-// File is an access file, which may change. Its methods may be called at the same time.
+// File is an access file, which may change. Its methods are safe for concurrent use.
 type File struct {
 	path    string
 	crowd   Crowd
 	log     *slog.Logger
-	text    []byte // parsed last, good or bad; only Run uses it
-	bad     bool   // whether text is; only Run uses it
-	seen    []byte // read last; only Run uses it
-	trouble string // logged last; only Run uses it
+	text    []byte // last parsed, valid or not; only Run uses it
+	bad     bool   // whether text is invalid; only Run uses it
+	seen    []byte // last read; only Run uses it
+	trouble string // last logged; only Run uses it
 	invalid atomic.Bool
 	current atomic.Pointer[Access]
 }
 
-// OpenFile reads the access file of a service that such a crowd can call. Changes of the file, and
+// OpenFile reads the access file of a service with that crowd of callers. Changes of the file, and
 // errors in them, are logged.
 func OpenFile(path string, crowd Crowd, log *slog.Logger) (*File, error) {
 	f := &File{path: path, crowd: crowd, log: log}
@@ -46,8 +46,8 @@ func OpenFile(path string, crowd Crowd, log *slog.Logger) (*File, error) {
 // Access returns the newest valid access file.
 func (f *File) Access() *Access { return f.current.Load() }
 
-// Invalid reports whether the file as it is now cannot be used: an earlier one is in force, and no
-// service could start with it.
+// Invalid reports whether the present file is invalid: then an earlier version is in force, and no
+// service could start with the file.
 func (f *File) Invalid() bool { return f.invalid.Load() }
 
 // reloadEvery is how often the file is read. A secret mounted as a file sends no notification.

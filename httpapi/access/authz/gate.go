@@ -13,13 +13,13 @@ import (
 	"regent/leadership/wire"
 )
 
-// Record is what an audit log keeps of a call that was refused, that needs an operator, or that
-// made its caller a leader.
+// Record is the audit record of a call that was refused, that needs a verifier, an operator or an
+// admin, or that made its caller a leader.
 type Record struct {
 	Principal string
 	Verb      wire.Verb
 	Election  leadership.Election    // "" if the call is not about one
-	Candidate leadership.CandidateID // of a call that is made as one
+	Candidate leadership.CandidateID // if the call is made as a candidate
 	Token     leadership.Token       // of the lease that an acquire was answered with
 	Code      leadership.Code        // why it was not done; "" if it was
 	Reason    string                 // of an operator or a verifier, for its call
@@ -28,9 +28,9 @@ type Record struct {
 	RequestID string
 }
 
-// Gate is an instance.Filter that lets in what the access file allows. The caller is the principal
-// of the context; without one, everything is refused. It asks the access file before anything is
-// read, so that a stranger cannot tell an election that exists from one that does not.
+// Gate is an instance.Filter that admits the calls that the access file allows. The caller is the
+// principal of the context; without one, every call is refused. It decides before the store is
+// read, so that a caller without rights cannot tell whether an election exists.
 type Gate struct {
 	access func() *Access
 	audit  func(context.Context, Record)
@@ -42,8 +42,8 @@ func NewGate(access func() *Access, audit func(context.Context, Record)) *Gate {
 	return &Gate{access, audit}
 }
 
-// Enter implements instance.Gate. The parts of a batch ask by themselves; those that are refused
-// leave one Record together.
+// Enter implements instance.Gate. The parts of a batch are decided separately; those that are
+// refused leave one Record together.
 func (g *Gate) Enter(ctx context.Context, op instance.Op) (done func(error), err error) {
 	who, _ := authn.From(ctx)
 	if op.Parts != "" {
@@ -68,8 +68,8 @@ func (g *Gate) Enter(ctx context.Context, op instance.Op) (done func(error), err
 	return func(err error) { g.record(ctx, who, op, Record{Code: codeOf(err)}) }, nil
 }
 
-// Admit refuses a caller that no grant lets make the call at all, as any candidate, before the body
-// of the call is read.
+// Admit refuses, before the body of a call is read, a caller that no grant allows the call, as any
+// candidate.
 func (g *Gate) Admit(ctx context.Context, op instance.Op) error {
 	who, known := authn.From(ctx)
 	if !known || !g.access().permits(who, op) {
@@ -110,7 +110,7 @@ func (g *Gate) MayLead(ctx context.Context, op instance.Op) bool {
 // lease. Renewals leave none.
 func (g *Gate) Granted(ctx context.Context, op instance.Op, grant leadership.Grant) {
 	who, _ := authn.From(ctx)
-	op.Election = grant.Election // or a seat of the one that was asked for
+	op.Election = grant.Election // may be a seat of the requested election
 	g.record(ctx, who, op, Record{Token: grant.Token})
 }
 
@@ -133,7 +133,7 @@ func (g *Gate) Covered(ctx context.Context, op instance.Op) []leadership.Electio
 	return g.access().covered(who, op)
 }
 
-// record completes a Record of the call, and hands it over.
+// record completes a Record of the call, and passes it to audit.
 func (g *Gate) record(ctx context.Context, who authn.Principal, op instance.Op, r Record) {
 	r.Stranger = r.Code == wire.PermissionDenied && !g.access().names(who)
 	r.Principal, r.Verb, r.RequestID = who.String(), op.Verb, leadership.RequestID(ctx)
@@ -141,7 +141,7 @@ func (g *Gate) record(ctx context.Context, who authn.Principal, op instance.Op, 
 	g.audit(ctx, r)
 }
 
-// short is a text of the caller that was not checked, or its beginning.
+// short returns an unchecked text of the caller, or its beginning.
 func short[S ~string](s S) S {
 	return S(strings.ToValidUTF8(string(s[:min(len(s), leadership.MaxReasonBytes)]), ""))
 }

@@ -21,13 +21,13 @@ import (
 	"regent/leadership/wire"
 )
 
-// by is the context of a call by a principal, as authn.Require makes it.
+// by returns the context of a call by a principal, as authn.Require makes it.
 func by(t *testing.T, name string) context.Context {
 	who := authn.Principal{Issuer: "https://issuer.test", Subject: name, Email: name + "@test"}
 	return leadership.WithActor(authn.With(t.Context(), who), who.String())
 }
 
-// stranger may do something, but nothing with these.
+// stranger has a grant, but not over these elections.
 const stranger = accessText + `  - {principals: [stranger@test], roles: [admin], elections: [elsewhere]}`
 
 func TestAStrangerCannotTellWhetherAnElectionExists(t *testing.T) {
@@ -185,7 +185,7 @@ func TestRefusedAndPrivilegedCallsLeaveARecord(t *testing.T) {
 	}
 }
 
-// reasons are the codes of an explanation.
+// reasons returns the codes of an explanation.
 func reasons(x leadership.Explanation) (all []leadership.Reason) {
 	for _, c := range x.Causes {
 		all = append(all, c.Code)
@@ -269,7 +269,7 @@ func TestTheActorOfAnOrderIsTheVerifiedCaller(t *testing.T) {
 	}
 }
 
-// lead makes a candidate lead, by the gate, and returns its lease as a request has it.
+// lead makes a candidate lead, through the gate, and returns its lease for requests.
 func (g gated) lead(t *testing.T, who, election, candidate string) leadership.LeaseRequest {
 	t.Helper()
 	grant, err := g.service.Acquire(by(t, who), leadership.AcquireRequest{Election: leadership.Election(election), CandidateID: leadership.CandidateID(candidate)})

@@ -61,7 +61,7 @@ grants:
 	}
 }
 
-// serve returns a service in a bubble, behind a gate with the access file of the moment.
+// serve returns a service in a bubble, behind a gate that calls access.
 func serve(t *testing.T, access func() *authz.Access) *instance.Guarded {
 	t.Helper()
 	start := time.Now()
@@ -78,7 +78,8 @@ func serve(t *testing.T, access func() *authz.Access) *instance.Guarded {
 	return instance.Guard(inst, authz.NewGate(access, func(context.Context, authz.Record) {}))
 }
 
-// candidates is an access file in which the principals may lead the elections, as any candidate.
+// candidates returns an access file by which the principals may lead the elections, as any
+// candidate.
 func candidates(t *testing.T, principals, elections string) *authz.Access {
 	t.Helper()
 	p, err := authz.ParseAccess([]byte("grants: [{principals: ["+principals+"], roles: [candidate], elections: ["+elections+"], candidates: [\"*\"]}]"), authz.Admitted)
@@ -88,7 +89,7 @@ func candidates(t *testing.T, principals, elections string) *authz.Access {
 	return p
 }
 
-// A candidate whose grant was taken away while it stood in line never leads, and the next one does.
+// A candidate whose grant was removed while it waited in line never leads; the next one does.
 func TestAWaiterWithoutRightsIsNotGranted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -182,7 +183,7 @@ func TestAForbiddenBatchLeavesOneRecord(t *testing.T) {
 	}
 }
 
-// counted counts what is listed of the store.
+// counted counts the elections that are listed from the store.
 type counted struct {
 	service.Store
 	seen *atomic.Int64
@@ -244,7 +245,7 @@ grants:
 	}
 }
 
-// What was deleted stays in the store for good, and may be a hundred times as much as there is.
+// Deleted elections stay in the store for good, and there may be a hundred times as many as others.
 func TestAListDoesNotReadAllDeletedElectionsInOneCall(t *testing.T) {
 	t.Parallel()
 	var calls atomic.Int64
@@ -306,7 +307,8 @@ func (s listings) List(ctx context.Context, prefix string, after leadership.Elec
 	return s.Store.List(ctx, prefix, after, limit)
 }
 
-// So does one that may no longer lead the election that its lease would stand on.
+// The same holds for a candidate that may no longer lead the election that its lease would stand
+// on.
 func TestAWaiterWhoseParentWasTakenAwayIsNotGranted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -37,7 +37,7 @@ grants:
   - {principals: [admin@test], roles: [admin], elections: ["own*"]}
 `
 
-// cases are the requests that the table is made of: each verb, in each of its forms.
+// cases are the requests of the table: each verb, in each of its forms.
 var cases = []struct {
 	call                       string
 	verb                       wire.Verb
@@ -107,8 +107,8 @@ var cases = []struct {
 	{"tick", wire.VerbTick, "POST", "/v1/maintenance:tick", "", ""},
 }
 
-// Every role, every call, over elections of its own and over others, under its own and another
-// candidate id, over HTTP.
+// The table has every role and every call, over own and other elections, under own and other
+// candidate ids, over HTTP.
 func TestTheTableOfRightsIsAsWritten(t *testing.T) {
 	t.Parallel()
 	var table bytes.Buffer
@@ -153,8 +153,8 @@ func names() (all []string) {
 	return all
 }
 
-// ask makes a call of a role's principal on a service where ann leads both elections, and says what
-// became of it: "yes" if it came to the service.
+// ask makes a call of a role's principal on a service where ann leads both elections, and returns
+// the result: "yes" if it reached the service.
 func ask(t *testing.T, role, method, path, body, stream, election, candidate string) string {
 	t.Helper()
 	key := leadership.NewKey()
@@ -212,7 +212,7 @@ func newService(t *testing.T, election string, key leadership.Key) http.Handler 
 	return handler
 }
 
-// gated is an API behind a Gate, and the parts that it is made of.
+// gated is an API behind a Gate, and its parts.
 type gated struct {
 	http.Handler
 	instance *instance.Instance // without a gate

@@ -12,20 +12,20 @@ import (
 	"regent/leadership/wire"
 )
 
-// account is what a principal has, by the limits that it had when it called.
+// account is the usage of a principal, under the limits that were in force when it called.
 type account struct {
 	limits Limits
 	*usage
 }
 
-// usage is what a principal uses, whatever its limits.
+// usage is what a principal uses at present, whatever its limits.
 type usage struct {
 	renewals  *rate.Limiter
 	campaigns *rate.Limiter
 	reads     *rate.Limiter
 	bytes     *rate.Limiter
 	renewing  *places
-	asking    *places // of all other calls of the store
+	asking    *places // for all other calls of the store
 
 	mu        sync.Mutex
 	waiters   int                               // guarded by mu
@@ -35,8 +35,9 @@ type usage struct {
 	full      time.Time                         // when the first of them can be forgotten; guarded by mu
 }
 
-// newAccount returns an account that begins with two seconds' worth of calls, so that a short burst
-// is not refused, and eight of bytes: a new leader may write a large state at once.
+// newAccount returns an account that begins with the calls of two seconds, so that a short burst is
+// not refused, and the bytes of eight seconds, because a new leader may write a large state at
+// once.
 func newAccount(l Limits, renewing, asking chan struct{}) *account {
 	return &account{l, &usage{
 		renewals:  bucket(l.Renewals, 2),
@@ -53,7 +54,7 @@ func bucket(perSecond, seconds int) *rate.Limiter {
 	return rate.NewLimiter(rate.Limit(perSecond), seconds*perSecond)
 }
 
-// with returns the account with other limits. What the principal uses and owes stays.
+// with returns the account with other limits. Usage and debts stay.
 func (a *account) with(l Limits) *account {
 	full := newAccount(l, nil, nil)
 	for _, of := range [][2]*rate.Limiter{{a.renewals, full.renewals}, {a.campaigns, full.campaigns}, {a.reads, full.reads}, {a.bytes, full.bytes}} {
@@ -75,15 +76,15 @@ func (a *account) rate(c wire.Cost) (perSecond int, bucket *rate.Limiter) {
 }
 
 // take removes n tokens from the bucket, or returns how long until it has them. paid of them were
-// removed before. A batch of more than the bucket holds passes when the bucket is full, and leaves
-// a debt: later calls wait until it is paid, so batches exceed the rate no more than single calls.
+// removed before. A batch larger than the bucket passes when the bucket is full, and leaves a debt:
+// later calls wait until it is paid, so batches do not exceed the rate either.
 func take(b *rate.Limiter, n, paid int) (after time.Duration, ok bool) {
 	now := time.Now()
 	if due := min(n, b.Burst()) - paid; due > 0 {
 		r := b.ReserveN(now, due)
 		if after := r.DelayFrom(now); after > 0 {
 			r.CancelAt(now)
-			return after + time.Duration(float64(paid)/float64(b.Limit())*float64(time.Second)), false // it pays again
+			return after + time.Duration(float64(paid)/float64(b.Limit())*float64(time.Second)), false // a repeated call pays in Admit again
 		}
 	}
 	owe(b, now, n-b.Burst())
@@ -162,14 +163,14 @@ func (a *account) idle() bool {
 	return a.waiters == 0 && a.watchers == 0
 }
 
-// maxAccounts bounds the memory of an instance whose access file lets everyone in. Only idle
-// accounts are forgotten, so there may be more.
+// maxAccounts limits the memory of an instance whose access file admits every account. Only idle
+// accounts are dropped, so there may be more.
 const maxAccounts = 1000
 
-// accounts are those of the principals that have called lately.
+// accounts has the accounts of the principals that have called lately.
 type accounts struct {
 	limits           func(authn.Principal) Limits
-	renewing, asking chan struct{} // the places of all
+	renewing, asking chan struct{} // the places of all principals
 
 	mu     sync.Mutex
 	recent *simplelru.LRU[string, *account] // guarded by mu
@@ -204,10 +205,9 @@ func (s *accounts) of(who authn.Principal) *account {
 	return a
 }
 
-// forget makes room: it drops the idle account that was not used for the longest. Call with mu
-// held.
+// forget drops the least recently used idle account. Call with mu held.
 func (s *accounts) forget() {
-	for _, principal := range s.recent.Keys() { // the oldest first
+	for _, principal := range s.recent.Keys() { // least recently used first
 		if a, _ := s.recent.Peek(principal); a.idle() {
 			s.recent.Remove(principal)
 			return

@@ -16,7 +16,7 @@ import (
 	"regent/leadership/wire"
 )
 
-// api runs a test in a bubble of made-up time, on an API whose principals have the limits.
+// api runs a test in a synctest bubble, on an API whose principals have the limits.
 func api(t *testing.T, limits limit.Limits, test func(*testing.T, http.Handler)) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -78,7 +78,7 @@ func TestMalformedBodiesCountAndAreNotReadBeyondTheLimit(t *testing.T) {
 	})
 }
 
-// To decode large bodies, if only to find them malformed, must cost no more than to keep them.
+// Decoding large bodies, even malformed ones, must be limited like storing them.
 func TestLargeBodiesAreNotReadBeyondTheRateOfBytes(t *testing.T) {
 	holder := `{"candidateId":"ann","key":"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8","fencingToken":1,"after":0,"entries":[{"data":"` + strings.Repeat("x", 63_800)
 	for name, body := range map[string]string{"malformed": holder, "in order": holder + `"}]}`} {
@@ -113,8 +113,8 @@ func TestACallCountsOnce(t *testing.T) {
 	})
 }
 
-// A batch larger than the bucket needs all of it. What it has paid before its body was read must
-// not keep it out for ever.
+// A batch larger than the bucket needs a full bucket. The tokens that it paid before its body was
+// read must not keep it out for ever.
 func TestARefusedBatchComesInWhenItWasTold(t *testing.T) {
 	batch := `{"renewals":[` + strings.TrimSuffix(strings.Repeat(`{"election":"e","candidateId":"c","key":"x","fencingToken":1},`, 500), ",") + `]}`
 	batch = strings.ReplaceAll(batch, `"key":"x"`, `"key":"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8"`)

@@ -16,31 +16,31 @@ import (
 	"regent/leadership/wire"
 )
 
-// Gate is an instance.Gate that lets in as many calls of each principal as its limits allow.
+// Gate is an instance.Gate that admits as many calls of each principal as its limits allow.
 type Gate struct {
 	accounts *accounts
 	refused  func(ctx context.Context, quota bool)
 }
 
-// Config is how a Gate is made. Limits is required.
+// Config configures a Gate. Limits is required.
 type Config struct {
 	// Limits returns the limits of a principal. It may be called from many goroutines.
 	Limits func(authn.Principal) Limits
-	// Renewing and Asking are how many renewals, and how many other calls, may be under way at the
-	// same time, half of them of one principal, waiting candidates and streams not counted: 256
-	// each if they are zero.
+	// Renewing and Asking are how many renewals, and how many other calls, may be in progress at
+	// the same time; one principal may have half of them. Waiting candidates and streams do not
+	// count. Zero means 256.
 	Renewing, Asking int
-	// Refused, if it is not nil, is told of each call that is refused. quota says that the
-	// principal has used up what it may have at all, and not what it may have per second.
+	// Refused, if it is not nil, is called for each refused call. quota reports whether the
+	// principal has exceeded a total, and not a rate.
 	Refused func(ctx context.Context, quota bool)
 }
 
 const (
 	defaultPlaces = 256
-	// surveys is how many calls of a principal whose answers may have thousands of records are
-	// under way at the same time.
+	// surveys is how many calls whose answers may have thousands of records a principal may have in
+	// progress.
 	surveys = 8
-	// recordsPerCall is how many records in an answer cost as much as a call.
+	// recordsPerCall is the number of records in an answer that cost as much as a call.
 	recordsPerCall = 20
 )
 
@@ -82,26 +82,27 @@ func (g *Gate) Enter(ctx context.Context, op instance.Op) (done func(error), err
 	}
 	return func(err error) {
 		leave(err)
-		// A stranger's names are not counted: it could fill the memory with them.
+		// The names of refused or invalid calls do not count: a caller could fill the memory with
+		// them.
 		if !errors.Is(err, wire.PermissionDenied) && !errors.Is(err, leadership.InvalidArgument) {
 			a.use(op.Election)
 		}
 	}, nil
 }
 
-// prepaidKey is of the context of a call that Admit has taken something for: a *prepaid.
+// prepaidKey is the context key of a *prepaid, for a call that Admit has charged.
 type prepaidKey struct{}
 
-// prepaid is what Enter has not counted yet.
+// prepaid is the part of Admit's charge that Enter has not counted yet.
 type prepaid struct {
 	from        *rate.Limiter
 	left, bytes atomic.Int32
 }
 
 // Admit takes one from the caller's bucket before the body of its call is read, so that a malformed
-// body costs its sender as much as any other, and of one that may be large its op.Bytes: to decode
-// them costs more than anything else that a caller can ask for. Enter, with the context that Admit
-// returns, takes the rest.
+// body costs its sender as much as any other. For a body that may be large it also takes op.Bytes,
+// because decoding is the most expensive thing that a caller can ask for. Enter, with the context
+// that Admit returns, takes the rest.
 func (g *Gate) Admit(ctx context.Context, op instance.Op) (context.Context, error) {
 	who, _ := authn.From(ctx)
 	a := g.accounts.of(who)
@@ -120,7 +121,7 @@ func (g *Gate) Admit(ctx context.Context, op instance.Op) (context.Context, erro
 	return context.WithValue(ctx, prepaidKey{}, paid), nil
 }
 
-// paid returns what Admit has taken from the bucket for the call, and of its bytes, once.
+// paid returns the calls that Admit has taken from the bucket, and the bytes, the first time only.
 func paid(ctx context.Context, bucket *rate.Limiter) (calls, bytes int) {
 	if paid, ok := ctx.Value(prepaidKey{}).(*prepaid); ok && paid.from == bucket {
 		return int(paid.left.Swap(0)), int(paid.bytes.Swap(0))
@@ -128,14 +129,14 @@ func paid(ctx context.Context, bucket *rate.Limiter) (calls, bytes int) {
 	return 0, 0
 }
 
-// tooMuch tells a caller that it leaves more bytes per second behind than its limit.
+// tooMuch is the error for a caller that writes more bytes per second than its limit.
 const tooMuch = "you leave more than %d bytes per second behind in journals, snapshots, checkpoints, effects and proposals; send the same again after retryAfterMs, and put what is large elsewhere, with its uri here"
 
-// bytesPerEntry is about how much an entry of a journal takes beside its data.
+// bytesPerEntry is about how many bytes a journal entry takes besides its data.
 const bytesPerEntry = 64
 
-// place finds room for the call: among the waiting candidates or the streams of its principal, or
-// among the calls of the instance that are under way.
+// place takes a place for the call: among the waiting candidates or the streams of its principal,
+// or among the calls in progress at the instance.
 func (g *Gate) place(ctx context.Context, a *account, op instance.Op) (done func(error), err error) {
 	switch {
 	case op.Waits && op.Cost == wire.CostCampaign:
@@ -159,8 +160,8 @@ func (g *Gate) place(ctx context.Context, a *account, op instance.Op) (done func
 	return a.asking.take(ctx, g)
 }
 
-// Answered implements instance.Meter: the caller owes a call for every 20 records of the answer,
-// and the bytes.
+// Answered implements instance.Meter: it charges one call for every 20 records of the answer, and
+// the bytes.
 func (g *Gate) Answered(ctx context.Context, op instance.Op, records int) {
 	n := records / recordsPerCall
 	if n == 0 && op.Bytes == 0 {
@@ -173,7 +174,8 @@ func (g *Gate) Answered(ctx context.Context, op instance.Op, records int) {
 	owe(a.bytes, time.Now(), op.Bytes)
 }
 
-// tooOften tells a caller that it makes more calls of a kind per second than its limit.
+// tooOften returns the error for a caller that makes more calls of a kind per second than its
+// limit.
 func tooOften(op instance.Op) string {
 	switch {
 	case op.Cost == wire.CostRenewal:
@@ -186,7 +188,7 @@ func tooOften(op instance.Op) string {
 	return "you make more than %d such calls per second; watch instead of asking again and again"
 }
 
-// minRetryAfter is the shortest time after which a refused caller may come again.
+// minRetryAfter is the shortest time after which a refused caller is told to retry.
 const minRetryAfter = 100 * time.Millisecond
 
 func (g *Gate) refuse(ctx context.Context, quota bool, after time.Duration, format string, args ...any) error {

@@ -22,7 +22,7 @@ func by(ctx context.Context, name string) context.Context {
 	return authn.With(ctx, authn.Principal{Issuer: "test", Subject: name, Email: name + "@test"})
 }
 
-// bubble runs a test in a bubble of made-up time, on a service whose principals have the limits.
+// bubble runs a test in a synctest bubble, on a service whose principals have the limits.
 func bubble(t *testing.T, limits limit.Limits, test func(*testing.T, *instance.Guarded)) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) { test(t, instance.Guard(serve(t), limit.New(limit.Config{Limits: always(limits)}))) })
@@ -52,7 +52,7 @@ func acquire(s *instance.Guarded, ctx context.Context, e leadership.Election, id
 	return s.Acquire(ctx, leadership.AcquireRequest{Election: e, CandidateID: id, Wait: wait})
 }
 
-// wantLimited requires that a call was one too many, and says when it may come again.
+// wantLimited requires that a call was refused by a limit, and returns when to retry.
 func wantLimited(t *testing.T, what string, err error) time.Duration {
 	t.Helper()
 	var refusal *leadership.Error
@@ -160,7 +160,7 @@ func TestStreamsAndLongPollsAreLimited(t *testing.T) {
 			t.Errorf("an acknowledgement that is not awaited: %v", err)
 		}
 		first.Close()
-		first.Close() // twice is once
+		first.Close() // idempotent
 		third, err := open()
 		if err != nil {
 			t.Fatalf("after one was closed: %v", err)
@@ -241,7 +241,7 @@ func TestACallOwesForWhatItReadsThoughItsAnswerIsSmall(t *testing.T) {
 		if _, err := s.Do(t.Context(), leadership.Configure{Election: "gpu", Config: leadership.Config{Seats: 50}}); err != nil {
 			t.Fatal(err)
 		}
-		for n := range 1000 { // which nobody delegated
+		for n := range 1000 { // none of which was delegated
 			if _, err := s.Do(t.Context(), leadership.Configure{Election: leadership.Election(fmt.Sprint("gpu.x", n))}); err != nil {
 				t.Fatal(err)
 			}
@@ -263,7 +263,7 @@ func TestACallOwesForWhatItReadsThoughItsAnswerIsSmall(t *testing.T) {
 	})
 }
 
-// slow is a service whose store has come to a stop.
+// slow is a service whose store does not answer.
 type slow struct {
 	instance.Service
 	held    chan struct{}
@@ -316,7 +316,7 @@ func TestAFloodOfOtherCallsLeavesRoomForRenewals(t *testing.T) {
 	})
 }
 
-// Nor does one principal have all places of either kind.
+// One principal gets half of the places of either kind.
 func TestOnePrincipalGetsHalfOfThePlaces(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -433,7 +433,7 @@ func TestAnElectionThatIsNotUsedForADayCountsNoMore(t *testing.T) {
 	})
 }
 
-// What a principal leaves behind fills the memory of an instance, and is kept.
+// Data written to logs takes memory of an instance, and is kept.
 func TestDataThatIsLeftBehindHasARate(t *testing.T) {
 	for name, call := range map[string]func(*instance.Guarded, context.Context, int) error{
 		"append": func(s *instance.Guarded, ctx context.Context, size int) error {
@@ -500,7 +500,7 @@ func TestDelegatedElectionsCount(t *testing.T) {
 	})
 }
 
-// A large answer costs as much as many calls, which its caller owes.
+// A large answer is charged like many calls.
 func TestAnAnswerCostsByItsRecords(t *testing.T) {
 	bubble(t, limit.Limits{Reads: 10}, func(t *testing.T, s *instance.Guarded) {
 		ann, bob := by(t.Context(), "ann"), by(t.Context(), "bob")

@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// Limits are what one principal may ask of one instance. 0 means the default.
+// Limits limits the calls of one principal to one instance. 0 means the default.
 type Limits struct {
 	Renewals  int `yaml:"renewals"`  // renewed and released leases per second
 	Campaigns int `yaml:"campaigns"` // calls of acquire per second
@@ -14,10 +14,10 @@ type Limits struct {
 	Waiters   int `yaml:"waiters"`   // candidates that wait at the same time
 	Watchers  int `yaml:"watchers"`  // streams and long polls open at the same time
 	Elections int `yaml:"elections"` // acquired or configured within a day, and not deleted
-	Bytes     int `yaml:"bytes"`     // left behind per second; see doc.go
+	Bytes     int `yaml:"bytes"`     // written to logs per second; see doc.go
 }
 
-// Default applies where the access file says nothing else.
+// Default has the limits that apply unless the access file sets others.
 var Default = Limits{Renewals: 1000, Campaigns: 100, Reads: 500, Waiters: 1000, Watchers: 1000, Elections: 10_000, Bytes: 1 << 20}
 
 // Validate returns an error for each limit that is out of range.

@@ -10,19 +10,20 @@ import (
 // longPart is the part, in percent, of the requests of an instance that may be long calls.
 const longPart = 80
 
-// Long is an instance.Gate that keeps room for short calls where a platform bounds how many
-// requests an instance handles at a time, such as Cloud Run by its concurrency. Calls that go on
-// for long, of all principals together, take up to 80 % of these: waiting candidates, long polls,
-// awaited acknowledgements and streams. If they took all, renewals would have to wait in front of
-// the instance, where no Gate sees them. One principal gets half of them at most.
+// Long is an instance.Gate that keeps room for short calls where a platform limits how many
+// requests an instance handles at a time, such as Cloud Run by its concurrency. Long calls (waiting
+// candidates, long polls, awaited acknowledgements and streams) of all principals together take up
+// to 80 % of these. If they took all, renewals would have to wait in front of the instance, where
+// no Gate sees them. One principal gets at most half of the long calls.
 type Long struct {
 	calls   *shares
 	refused func(ctx context.Context, quota bool)
 }
 
 // NewLong returns the Gate of an instance that handles concurrency requests at a time, at least 2.
-// With concurrency 0 it may have as many long calls as connections, of which one of HTTP/2 has
-// many. refused, which may be nil, is called for each refused call, as Config.Refused is.
+// With concurrency 0 it may have as many long calls as connections, because one HTTP/2 connection
+// carries many calls. refused, which may be nil, is called for each refused call, as Config.Refused
+// is.
 func NewLong(concurrency, connections int, refused func(ctx context.Context, quota bool)) *Long {
 	most := int64(connections)
 	if concurrency > 0 {

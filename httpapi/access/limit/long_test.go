@@ -13,7 +13,7 @@ import (
 	"regent/leadership/instance"
 )
 
-// long runs a test in a bubble, on a service that handles so many requests at a time.
+// long runs a test in a bubble, on a service that handles concurrency requests at a time.
 func long(t *testing.T, concurrency int, test func(t *testing.T, s *instance.Guarded, refused *int)) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -8,14 +8,14 @@ import (
 	"regent/leadership"
 )
 
-// places bound how many calls of a principal are under way at the same time, and how many of all
+// places limits how many calls of a principal are in progress at the same time, and how many of all
 // principals.
 type places struct {
 	own, all chan struct{}
 	leave    func(error)
 }
 
-// newPlaces returns the places of a principal, which may have half of all.
+// newPlaces returns the places of a principal, which may take half of all.
 func newPlaces(all chan struct{}) *places {
 	own := make(chan struct{}, max(cap(all)/2, 1))
 	return &places{own, all, func(error) {
@@ -27,7 +27,8 @@ func newPlaces(all chan struct{}) *places {
 // patience is how long a call waits for a place, of its principal or of all, before it is refused.
 const patience = time.Second
 
-// take blocks until there is a place. leave gives it back.
+// take blocks until a place is free, for at most patience at each of the two limits. leave gives
+// the place back.
 func (p *places) take(ctx context.Context, g *Gate) (leave func(error), err error) {
 	if err := g.sit(ctx, p.own, "you have as many calls under way at this instance as one caller may; wait for their answers"); err != nil {
 		return nil, err

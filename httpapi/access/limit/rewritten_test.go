@@ -15,8 +15,8 @@ import (
 	"regent/store/memory"
 )
 
-// To begin or finish an effect, to propose and to decide reads and writes anew all effects, or all
-// proposals, of the election, up to 512 KiB.
+// Beginning or finishing an effect, proposing and deciding rewrite all effects, or all proposals,
+// of the election, up to 512 KiB.
 func TestWhatIsWrittenAnewCountsAgainstTheRateOfBytes(t *testing.T) {
 	store := memory.New(memory.Config{})
 	i, err := instance.New(instance.Config{Store: store, Journal: store, Name: "test", Alone: true})

@@ -14,7 +14,7 @@ import (
 	"regent/leadership/wire"
 )
 
-// bodies runs a test in a bubble, on an API whose bodies may take 32 MiB, 4 of them of a principal.
+// bodies runs a test in a bubble, on an API whose bodies may take 32 MiB, 4 MiB for each principal.
 func bodies(t *testing.T, test func(*testing.T, http.Handler)) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -27,8 +27,7 @@ func bodies(t *testing.T, test func(*testing.T, http.Handler)) {
 	})
 }
 
-// endless sends a body to an end that comes when the test closes it. answered is closed with the
-// reply.
+// endless sends a body that ends when the test closes it. answered is closed with the reply.
 func endless(t *testing.T, h http.Handler, who, path string, length int64) (end *io.PipeWriter, reply *httptest.ResponseRecorder, answered chan struct{}) {
 	t.Helper()
 	out, in := io.Pipe()

@@ -12,7 +12,7 @@ import (
 	"regent/leadership/service"
 )
 
-// Takeover is what a change of leader by a ballot costs, with a candidate at each of so many
+// Takeover is the cost of a change of leader by a ballot, with a candidate at each of several
 // instances.
 type Takeover struct {
 	Instances int
@@ -23,10 +23,10 @@ type Takeover struct {
 	Grant     Cost
 }
 
-// All is the whole of it.
+// All returns the total cost.
 func (t Takeover) All() Cost { return t.Release.plus(t.Bids).plus(t.Grant) }
 
-// ballotSizes are the numbers of instances to count.
+// ballotSizes returns the numbers of instances to count.
 func ballotSizes() []int { return []int{1, 2, 3, 10} }
 
 const (
@@ -39,8 +39,8 @@ const (
 var errSlow = errors.New("the bids were void before they could be counted")
 
 // Ballots counts takeovers over so many instances, each with the best and with the worst order of
-// bids. All of them wait for the end of the window together. A later instance hears of the grant
-// by its event, and asks no more.
+// bids. All instances wait for the end of the window together. The others hear of the grant by its
+// event, and then ask no more.
 func Ballots(ctx context.Context, p Place, instances ...int) ([]Takeover, error) {
 	handles := make([]Handle, slices.Max(instances))
 	for i := range handles {
@@ -116,7 +116,7 @@ func (b *ballot) count(i int, to *Cost, call func(*service.Service) error) error
 	return err
 }
 
-// hold lets a leader lead that is about to go.
+// hold lets a leader lead, which release then ends.
 func (b *ballot) hold(ctx context.Context) error {
 	b.last = newAgent("last")
 	ask := b.last.ask(b.election)
@@ -188,13 +188,13 @@ func (b *ballot) grant(ctx context.Context) error {
 	return err
 }
 
-// bidding is the call at an instance that knows of the ballot.
+// bidding returns the request at an instance that knows of the ballot.
 func bidding(r leadership.AcquireRequest) leadership.AcquireRequest {
 	r.InLine.Writes = true
 	return r
 }
 
-// name says which takeover it is.
+// name returns the name of the takeover.
 func (t Takeover) name() string {
 	if t.Worst {
 		return fmt.Sprintf("%d instances, the best asks last", t.Instances)
@@ -205,7 +205,7 @@ func (t Takeover) name() string {
 	return fmt.Sprintf("%d instances, the best asks first", t.Instances)
 }
 
-// BallotsTable is what takeovers cost, in Markdown.
+// BallotsTable returns the costs of takeovers, in Markdown.
 func BallotsTable(kind emulators.Kind, found []Takeover) string {
 	store, unit := words(kind)
 	t := newTable("takeover by ballot on "+store, "RPCs: release", "bids", "grant", "in all", "bids written", unit+" read", unit+" written")

@@ -6,24 +6,24 @@ import (
 	"regent/test/proxy"
 )
 
-// Cost is what was asked of a store. The zero value is nothing.
+// Cost counts calls of a store. The zero value is none.
 type Cost struct {
 	Calls   proxy.Calls // RPCs, by method
 	Read    int         // documents or rows
 	Written int         // documents or rows
 }
 
-// RPCs is the number of all calls.
+// RPCs returns the number of all calls.
 func (c Cost) RPCs() int { return c.Calls.Total() }
 
-// plus is the sum of both.
+// plus returns the sum of both.
 func (c Cost) plus(other Cost) Cost {
 	calls := c.Calls.Plus(other.Calls)
 	maps.DeleteFunc(calls, func(_ string, n int) bool { return n == 0 })
 	return Cost{Calls: calls, Read: c.Read + other.Read, Written: c.Written + other.Written}
 }
 
-// minus is the difference.
+// minus returns the difference.
 func (c Cost) minus(other Cost) Cost { return c.plus(other.times(-1)) }
 
 // times is n times the cost.

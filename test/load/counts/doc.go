@@ -1,6 +1,6 @@
-// Command counts measures what Regent asks of the cloud stores: RPCs, documents of Firestore, rows
-// of Spanner. Prices change, and times depend on the machine; counts are the same everywhere, so
-// that a test can check them. It writes a report in Markdown to the file that it is given:
+// Command counts counts Regent's use of the cloud stores: RPCs, documents of Firestore, rows of
+// Spanner. Prices change, and times depend on the machine; counts are the same everywhere, so that
+// a test can check them. It writes a report in Markdown to the file that it is given:
 //
 //	go run ./test/load/counts test/load/etcd/cost.md
 //

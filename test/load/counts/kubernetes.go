@@ -24,7 +24,7 @@ func (s *script) kubernetes() error {
 	door := kubernetes.New(kubernetes.Config{Service: s.inst, Secret: func(ctx context.Context) ([]byte, error) {
 		return service.SharedSecret(ctx, s.handle)
 	}})
-	var last map[string]any // the Lease as it was answered last
+	var last map[string]any // the Lease in the last answer
 	ask := func(want int, method, target, holder string) func() error {
 		return func() error {
 			var body []byte
@@ -52,7 +52,7 @@ func (s *script) kubernetes() error {
 			return nil
 		}
 	}
-	if _, err := service.SharedSecret(s.ctx, s.handle); err != nil { // once in the life of a store
+	if _, err := service.SharedSecret(s.ctx, s.handle); err != nil { // created once in the life of a store
 		return err
 	}
 	return all(
@@ -68,5 +68,5 @@ func (s *script) kubernetes() error {
 	)
 }
 
-// pollName is what a waiting elector does every few seconds.
+// pollName names the poll that a waiting elector makes every few seconds.
 const pollName = "Kubernetes: poll of a waiting elector"

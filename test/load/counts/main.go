@@ -49,7 +49,7 @@ func run(ctx context.Context, args []string) (err error) {
 	return os.WriteFile(args[0], []byte(text), 0o644)
 }
 
-// Found is all that was counted on one store.
+// Found has all counts of one store.
 type Found struct {
 	Kind       emulators.Kind
 	Operations []Operation
@@ -86,7 +86,7 @@ func Measure(ctx context.Context, kind emulators.Kind, host string) (Found, erro
 	return found, nil
 }
 
-// operation returns what the one of that name costs. Operations has all that this package names.
+// operation returns the cost of the operation of that name, which must be one of Operations.
 func (f Found) operation(name string) Cost {
 	i := slices.IndexFunc(f.Operations, func(o Operation) bool { return o.Name == name })
 	return f.Operations[i].Cost

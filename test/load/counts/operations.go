@@ -11,13 +11,13 @@ import (
 	"regent/leadership/service"
 )
 
-// Operation is something that Regent does, and what it costs.
+// Operation is an operation of Regent, and its cost.
 type Operation struct {
 	Name string
 	Cost Cost
 }
 
-// The names of the operations that the report needs for more than their own line.
+// The names of the operations that the report uses besides their own lines.
 const (
 	renewalName = "renewal"
 	refusedName = "refused attempt"
@@ -27,7 +27,7 @@ const (
 	lookName    = "reading the outbox, which is empty"
 )
 
-// Operations does each thing that Regent does, one after the other, and returns what each cost. It
+// Operations does each operation of Regent, one after the other, and returns the cost of each. It
 // takes some seconds, because two leases must run out.
 func Operations(ctx context.Context, p Place) ([]Operation, error) {
 	h, err := p.Open(ctx)
@@ -51,7 +51,7 @@ func Operations(ctx context.Context, p Place) ([]Operation, error) {
 	return s.done, nil
 }
 
-// script does operations and keeps what they cost.
+// script does operations and records their costs.
 type script struct {
 	ctx      context.Context
 	place    Place
@@ -62,7 +62,7 @@ type script struct {
 	done     []Operation
 }
 
-// count does one operation and keeps what it costs.
+// count does one operation and records its cost.
 func (s *script) count(name string, do func() error) error {
 	s.handle.Take()
 	if err := do(); err != nil {
@@ -123,7 +123,7 @@ func (s *script) batch() error {
 	return s.count(batchName, func() error { return renewed(s.service.BatchRenew(s.ctx, batch)) })
 }
 
-// granted lets one candidate lead so many elections.
+// granted lets one candidate lead n elections.
 func granted(ctx context.Context, service *service.Service, a agent, n int) ([]leadership.LeaseRequest, error) {
 	var leases []leadership.LeaseRequest
 	for i := range n {
@@ -171,12 +171,12 @@ func (s *script) read() error {
 	)
 }
 
-// halts reads the halts, so that the next grant through the instance need not: they have four of
-// five seconds left in its cache.
+// halts reads the halts, so that the next grant through the instance need not: it finds them in the
+// cache.
 func (s *script) halts(inst *instance.Instance) error {
 	for {
 		reading, err := inst.Read(s.ctx, leadership.ReadRequest{Election: leadership.HaltsElection})
-		if err != nil && !errors.Is(err, leadership.NotFound) { // there are none
+		if err != nil && !errors.Is(err, leadership.NotFound) { // no halt was ever ordered
 			return err
 		}
 		if reading.Age < time.Second {
@@ -237,7 +237,8 @@ func (s *script) handOver() error {
 	)
 }
 
-// runOut lets two leases run out: one is taken over, of the other only the end is recorded.
+// runOut lets two leases run out: one election gets another leader, and of the other only the end
+// is recorded.
 func (s *script) runOut() error {
 	return all(
 		s.lapse("taken"),
@@ -263,7 +264,7 @@ func (s *script) lapse(e leadership.Election) func() error {
 	}
 }
 
-// pause waits so long, or until ctx ends.
+// pause waits for d, or until ctx ends.
 func pause(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):

@@ -8,8 +8,8 @@ import (
 	"regent/leadership"
 )
 
-// limits are those of the elections in which people and reports are counted. All are so far away
-// that none is reached, but for the budget.
+// limits are the limits of the elections in which people and reports are counted. None but the
+// budget is ever reached.
 var limits = leadership.TermPolicy{
 	MaxTerm:    24 * time.Hour,
 	Approval:   leadership.ApprovalPolicy{Every: time.Hour},
@@ -39,7 +39,7 @@ func (s *script) report(e leadership.Election, report string) func() error {
 	}
 }
 
-// deposed is a report that must trip.
+// deposed returns a step that sends a report which must trip.
 func (s *script) deposed(e leadership.Election, report string) func() error {
 	return func() error {
 		if err := s.report(e, report)(); !errors.Is(err, leadership.LeaseLost) {
@@ -61,7 +61,7 @@ func (s *script) reports() error {
 	)
 }
 
-// people lets operators, a verifier and the leader say what there is to say.
+// people gives each order of operators, a verdict, and the leader's own calls.
 func (s *script) people() error {
 	const e = "people"
 	var ban leadership.OverrideID
@@ -117,7 +117,7 @@ func (s *script) people() error {
 	)
 }
 
-// candidacies lets candidates bid while nobody leads, and challenge a leader.
+// candidacies lets candidates bid for a vacant election, and challenge a leader.
 func (s *script) candidacies() error {
 	const vacant, held = "balloted", "challenged"
 	configured := func(e leadership.Election, p leadership.BallotPolicy) func() error {

@@ -31,7 +31,7 @@ func NewPlace(ctx context.Context, kind emulators.Kind, host string) (Place, err
 	return p, nil
 }
 
-// keeper keeps elections, and what their leaders leave behind.
+// keeper stores elections, and the logs of their leaders.
 type keeper interface {
 	service.Store
 	service.Journal

@@ -9,9 +9,9 @@ import (
 	"regent/leadership/service"
 )
 
-// Readers returns what it costs that so many readers read one election from the cache of one
-// instance for so long, each once a second. The election is held and nothing happens to it; the
-// instance's clock is simulated.
+// Readers returns the cost of so many readers that read one election from the cache of one instance
+// for so long, each once a second. The election is held and nothing happens to it; the instance's
+// clock is simulated.
 func Readers(ctx context.Context, p Place, readers int, lasting time.Duration) (Cost, error) {
 	h, err := p.Open(ctx)
 	if err != nil {

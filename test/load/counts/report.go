@@ -41,7 +41,7 @@ func Report(firestore, spanner Found) (string, error) {
 	return load.Wrap(text.String()), err
 }
 
-// report is what was counted on both stores.
+// report is the page with the counts on both stores.
 type report struct{ f, s Found }
 
 func (r report) data() map[string]any {
@@ -67,7 +67,7 @@ func (r report) both(of func(Found) Cost) string {
 	return say(r.f) + "; " + say(r.s)
 }
 
-// hours is what an hour of each role costs.
+// hours returns the cost of an hour of each role.
 func (r report) hours() string {
 	t := newTable("an hour of", "Firestore: RPCs", "documents read", "documents written", "Spanner: RPCs", "rows read", "rows written")
 	add := func(name string, of func(Found) Cost) {

@@ -184,10 +184,10 @@ func (s *script) proposals() error {
 	)
 }
 
-// ledgerOn is a ledger on a handle.
+// ledgerOn returns a ledger on a handle.
 func ledgerOn(h Handle) *service.Ledger { return service.NewLedger(service.New(h), h) }
 
-// elsewhere is counted through another handle, as another server has it.
+// elsewhere is counted through another handle, as at another server.
 func (s *script) elsewhere(name string, do func(Handle) error) func() error {
 	return func() error {
 		other, err := s.place.Open(s.ctx)
@@ -308,7 +308,7 @@ func (s *script) seats() error {
 	return all(
 		s.counted("giving an election 3 seats", seats(3)),
 		s.counted("grant of a seat, of 3 that are read first", s.acquire(s.ann, whole)),
-		s.acquire(newAgent("gus"), whole), // who begins at seat 2
+		s.acquire(newAgent("gus"), whole), // gus begins at seat 2
 		s.counted("one seat less", seats(2)),
 		wait,
 		func() error { return s.halts(s.inst) },

@@ -9,7 +9,7 @@ import (
 	"regent/test/proxy"
 )
 
-// words are the names of the store and of its data.
+// words returns the names of the store and of its data.
 func words(kind emulators.Kind) (store, unit string) {
 	if kind == emulators.KindSpanner {
 		return "Spanner", "rows"
@@ -17,7 +17,7 @@ func words(kind emulators.Kind) (store, unit string) {
 	return "Firestore", "documents"
 }
 
-// OperationsTable is what each operation costs on a store, in Markdown.
+// OperationsTable returns the cost of each operation on a store, in Markdown.
 func OperationsTable(kind emulators.Kind, done []Operation) string {
 	store, unit := words(kind)
 	t := newTable(store, "RPCs", unit+" read", unit+" written", "which RPCs")
@@ -48,7 +48,7 @@ func newTable(heads ...string) *table {
 
 func (t *table) add(cells ...string) { fmt.Fprintf(t, "| %s |\n", strings.Join(cells, " | ")) }
 
-// count is a number with thousands separated.
+// count returns a number with thousands separated.
 func count(n int) string {
 	s := strconv.Itoa(n)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {

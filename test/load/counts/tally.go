@@ -107,8 +107,8 @@ const outboxField = "unannounced"
 // outboxTag reports whether the tag is of a call that reads or marks Spanner's outbox.
 func outboxTag(tag string) bool { return strings.HasSuffix(tag, "announced") }
 
-// rowsOf is how many rows a mutation writes. Those that it deletes, by a range of keys, cannot be
-// seen from here.
+// rowsOf returns how many rows a mutation writes. It cannot count rows that are deleted by a range
+// of keys.
 func rowsOf(m *spannerpb.Mutation) int {
 	write := m.GetInsert()
 	for _, other := range []*spannerpb.Mutation_Write{m.GetUpdate(), m.GetInsertOrUpdate(), m.GetReplace()} {

@@ -8,13 +8,13 @@ import (
 	"regent/leadership/instance"
 )
 
-// Turns is what renewals of one lease cost if they reach so many instances in turn.
+// Turns is the cost of renewals of one lease that reach several instances in turn.
 type Turns struct {
 	Instances int
 	Cost      Cost
 }
 
-// fleets are the numbers of instances to count.
+// fleets returns the numbers of instances to count.
 func fleets() []int { return []int{1, 2, 4} }
 
 // InTurn renews a lease so often, through one instance after the other, as a leader does that

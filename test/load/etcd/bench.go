@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// plan says how much is measured.
+// plan is the extent of a run.
 type plan struct {
 	Mode        string
-	Rounds      int           // that count; there is one before them
+	Rounds      int           // that count, after one rehearsal
 	Warm, Long  time.Duration // of one entrant in one round: first not counted, then counted
 	Connections []int         // of a round, or elections that change their leaders at once
-	Handovers   int           // of all of them in a round, or some more
+	Handovers   int           // of all elections in a round, or some more
 }
 
 var (
@@ -70,8 +70,8 @@ func (b *bench) run(ctx context.Context) (all []Contest, err error) {
 	return all, err
 }
 
-// runAll runs every contest once in each round, so that what changes in the course of a run meets
-// all of them. Round 0 is a rehearsal.
+// runAll runs every contest once in each round, so that changes in the course of a run affect all
+// of them. Round 0 is a rehearsal.
 func (b *bench) runAll(ctx context.Context) (all []Contest, err error) {
 	contests := b.contests()
 	for round := range b.Rounds + 1 {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Operations is how many there were in all contests.
+// Operations returns the number of operations in all contests.
 func (r Result) Operations() (n float64) {
 	for _, c := range r.Contests {
 		for _, l := range c.Lines() {
@@ -15,7 +15,7 @@ func (r Result) Operations() (n float64) {
 	return n
 }
 
-// Name is the size with what it counts.
+// Name returns the size with its unit.
 func (r Row) Name(of string) string {
 	name := fmt.Sprintf("%s %s", number(float64(r.Size)), of)
 	if r.Size == 1 {
@@ -24,7 +24,7 @@ func (r Row) Name(of string) string {
 	return name
 }
 
-// Line is what an entrant did in a row, in all rounds.
+// Line is the result of an entrant in a row, over all rounds.
 type Line struct {
 	Row, Name string
 	Count     float64
@@ -34,7 +34,7 @@ type Line struct {
 	CPU, Load float64 // µs for each
 }
 
-// Lines are all lines of the contest.
+// Lines returns all lines of the contest.
 func (c Contest) Lines() (all []Line) {
 	for _, r := range c.Rows {
 		for i := range c.Entrants {

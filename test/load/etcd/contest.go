@@ -11,7 +11,7 @@ import (
 // batchSize is how many leases one call renews.
 const batchSize = 100
 
-// contest is a Contest with what it takes to run it.
+// contest is a Contest with the functions that run it.
 type contest struct {
 	Contest
 	races []race // one for each entrant
@@ -21,7 +21,7 @@ type contest struct {
 type race func(ctx context.Context, size int) (Sample, error)
 
 // run runs one round. Round 0 leaves no samples. The entrants' order is reversed from round to
-// round, so that none always follows the same one.
+// round, so that no entrant always follows the same one.
 func (c *contest) run(ctx context.Context, sizes []int, round int) error {
 	for i, size := range sizes {
 		if round == 0 {
@@ -49,7 +49,7 @@ type prepare func(ctx context.Context, i int) (operation, error)
 // setters is how many connections are prepared at a time.
 const setters = 256
 
-// flat is a race in which all connections do the same as fast as they can.
+// flat returns a race in which all connections do the same as fast as they can.
 func (b *bench) flat(on *server, ready prepare) race {
 	return func(ctx context.Context, n int) (Sample, error) {
 		ctx, cancel := context.WithCancel(ctx)

@@ -7,7 +7,7 @@ import (
 	etcdclient "go.etcd.io/etcd/client/v3"
 )
 
-// contests are in the order of the report.
+// contests returns the contests in the order of the report.
 func (b *bench) contests() []*contest {
 	e, r := b.etcd, b.regent
 	const renewal, reader = "`:renew`; durable before it is answered", "Each connection asks who leads an election; "
@@ -41,7 +41,7 @@ func beside(name string, many, one float64) []Pair {
 	return []Pair{{1, 0, Rate, name, at64and1(many, one)}, {1, 0, Late, "p99 of " + what, at64and1(1, 1)}}
 }
 
-// throughput is a contest of how often something can be done in a second. The last entrant is
+// throughput returns a contest of how often something can be done in a second. The last entrant is
 // Regent, all others are etcd.
 func (b *bench) throughput(title, about string, entrants []Entrant, pairs []Pair, ready ...prepare) *contest {
 	c := &contest{Contest: Contest{Title: title, About: about, Of: "connections", Kind: Rates, Entrants: entrants, Pairs: pairs}}

@@ -9,28 +9,28 @@ import (
 	"time"
 )
 
-// operation is what one connection does again and again. It returns how many things it did: 1, or
-// the size of a batch.
+// operation is repeated by one connection. It returns the number of things done: 1, or the size of
+// a batch.
 type operation func(ctx context.Context) (int, error)
 
-// tally is what one connection has done.
+// tally counts the operations of one connection.
 type tally struct {
 	took  []time.Duration
 	count float64
 }
 
-// span is when to count.
+// span is the time in which to count.
 type span struct{ from, to time.Time }
 
-// part is how much of the time from begin to end lies in the span: from 0 to 1.
+// part returns the part of the time from begin to end that lies in the span, from 0 to 1.
 func (s span) part(begin, end time.Time) float64 {
 	from, to := max(begin.Sub(s.from), 0), min(end.Sub(s.from), s.to.Sub(s.from))
 	return max(float64(to-from), 0) / float64(max(end.Sub(begin), 1))
 }
 
-// run repeats the operation until the span is over, or it fails. It counts by the part of its time
-// that lies in the span, so that long ones that straddle an end are neither lost nor counted whole;
-// how long it took is kept if it began in the span.
+// run repeats the operation until the span is over, or it fails. An operation counts by the part of
+// its time in the span, so that a long one at either end is neither lost nor counted whole. Its
+// duration is recorded if it began in the span.
 func (t *tally) run(ctx context.Context, s span, do operation) error {
 	for begin := time.Now(); begin.Before(s.to) && ctx.Err() == nil; {
 		n, err := do(ctx)
@@ -74,14 +74,14 @@ func drive(ctx context.Context, on *server, all []operation, warm, long time.Dur
 	return sample, cmp.Or(append(errs, err1, err2, err3, err4)...)
 }
 
-// sampleOf is the sample of what has taken so long each, since begin.
+// sampleOf returns the sample of operations with these durations, since begin.
 func sampleOf(begin time.Time, took []time.Duration) Sample {
 	s := Sample{Count: float64(len(took)), Seconds: time.Since(begin).Seconds()}
 	s.delays(took)
 	return s
 }
 
-// delays fills in how long operations took.
+// delays fills in the durations of operations.
 func (s *Sample) delays(took []time.Duration) {
 	slices.Sort(took)
 	at := func(p float64) float64 { return milliseconds(percentile(took, p)) }

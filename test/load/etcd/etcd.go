@@ -18,11 +18,11 @@ import (
 	"go.uber.org/zap"
 )
 
-// memberVariable holds the folder of a process that is to be etcd.
+// memberVariable is the environment variable with the folder of a process that runs etcd.
 const memberVariable = "BENCH_MEMBER"
 
-// member runs etcd until the standard input ends: a cluster of one, with its defaults but for where
-// it listens and how much it logs.
+// member runs etcd until the standard input ends: a cluster of one, with its defaults except the
+// addresses and the log level.
 func member(dir string) error {
 	c := embed.NewConfig()
 	c.Dir = dir
@@ -103,7 +103,7 @@ func newSession(c *etcdclient.Client) (*concurrency.Session, error) {
 
 func seconds(d time.Duration) int { return int(d / time.Second) }
 
-// cycles campaigns and resigns in a session that is there already.
+// cycles campaigns and resigns in an existing session.
 func (s *etcd) cycles(_ context.Context, i int) (operation, error) {
 	c, err := s.callers.at(i)
 	if err == nil && c.session == nil {

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Facts say where a run was made, and with what.
+// Facts describe the machine and the versions of a run.
 type Facts struct {
 	Date     time.Time
 	Took     time.Duration
@@ -24,7 +24,7 @@ type Facts struct {
 	Fsync    Spread // milliseconds, of a block of 4 KiB
 	Go       string
 	Regent   string    // the revision it was built from
-	Versions []Version // of what etcd and Regent consist of; both use the same version of a module
+	Versions []Version // of the modules in etcd and Regent, which use the same versions
 	Rounds   int
 	Long     time.Duration // of a round
 }
@@ -54,7 +54,7 @@ func (f *Facts) gather(ctx context.Context, dir string) (err error) {
 	return nil
 }
 
-// revision is the commit that is measured, as far as git can tell.
+// revision returns the measured commit, if git knows it.
 func revision(ctx context.Context) string {
 	text, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty", "--exclude", "*").Output()
 	if err != nil {
@@ -76,7 +76,7 @@ func processor() string {
 // inMemory is a file system on which an fsync costs nothing.
 const inMemory = "tmpfs"
 
-// fileSystem is the type of the file system of a folder.
+// fileSystem returns the type of the file system of a folder.
 func fileSystem(ctx context.Context, dir string) (string, error) {
 	text, err := exec.CommandContext(ctx, "stat", "-f", "-c", "%T", dir).Output()
 	return strings.TrimSpace(string(text)), err

@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// goalSizes are the sizes at which goals are judged, in the order of the report.
+// goalSizes returns the sizes at which goals are judged, in the order of the report.
 func goalSizes() []int { return []int{64, 1} }
 
 // at64and1 are goals for the ratio at 64 connections, and at one.
@@ -26,7 +26,7 @@ type Verdict struct {
 	Reason string // why it is missed, and how to meet it; "" if it is met, or if none is written down
 }
 
-// Goals judges all that have a goal. The ratio that counts is the median of the rounds.
+// Goals judges all pairs that have a goal, by the median ratio of the rounds.
 func (r Result) Goals() (all []Judged) {
 	for _, c := range r.Contests {
 		for _, p := range c.Pairs {

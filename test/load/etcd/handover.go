@@ -28,8 +28,8 @@ func (b *bench) handover() *contest {
 	}
 }
 
-// leastWait is how long a candidate has waited at least. etcd brings a new watcher up to date every
-// 100 ms, and tells it nothing before; most candidates wait for longer than that.
+// leastWait is the shortest wait of a candidate. etcd brings a new watcher up to date only every
+// 100 ms; most candidates wait for longer than that.
 const leastWait = 150 * time.Millisecond
 
 // candidate wants to lead one election, over a connection of its own.
@@ -39,7 +39,7 @@ type candidate interface {
 	close()
 }
 
-// leastHandovers is how often each election changes its leader at least.
+// leastHandovers is the least number of changes of leader of each election.
 const leastHandovers = 4
 
 // handovers changes the leaders of n elections at once, fewer times if they are many.
@@ -63,7 +63,7 @@ func (b *bench) handovers(ctx context.Context, n int, create func(id, election s
 	return sampleOf(begin, slices.Concat(took...)), err
 }
 
-// swap lets two change places.
+// swap lets two candidates lead in turn.
 func swap(ctx context.Context, two [2]candidate, times int) (took []time.Duration, err error) {
 	leader, next := two[0], two[1]
 	if err := leader.campaign(ctx); err != nil {

@@ -22,7 +22,7 @@ func main() {
 	}
 }
 
-// child is etcd, if this program was started by itself for that. It reports whether it was.
+// child runs etcd, if this program has started itself for that. It reports whether it did.
 func child() (is bool, err error) {
 	dir, is := os.LookupEnv(memberVariable)
 	if is {

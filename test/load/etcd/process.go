@@ -54,7 +54,8 @@ func serve(ctx context.Context, name string, cmd *exec.Cmd, env ...string) (*ser
 	return s, nil
 }
 
-// environ is this process's environment without what would change how a server behaves.
+// environ returns this process's environment without variables that would change a server's
+// behaviour.
 func environ() []string {
 	return slices.DeleteFunc(os.Environ(), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")

@@ -64,7 +64,7 @@ func (s *regent) rest() {
 	}
 }
 
-// acquire acquires an election, and waits for it so long.
+// acquire acquires an election, for which it waits.
 func (a *agent) acquire(ctx context.Context, e leadership.Election, wait time.Duration) (leadership.LeaseRequest, error) {
 	key := leadership.NewKey()
 	g, err := a.Acquire(ctx, leadership.AcquireRequest{Election: e, CandidateID: a.id, Key: &key, LeaseDuration: longLease, Wait: wait})
@@ -84,7 +84,7 @@ func (s *regent) hold(ctx context.Context, i, n int) (*agent, error) {
 	return a, err
 }
 
-// cycles acquires and releases an election that no one else wants.
+// cycles acquires and releases an election without other candidates.
 func (s *regent) cycles(_ context.Context, i int) (operation, error) {
 	a, err := s.agents.at(i)
 	e := leadership.Election(fmt.Sprintf("cycle-%d", i))

@@ -49,7 +49,7 @@ func (r Result) write(dir string) error {
 	)
 }
 
-// report is the page.
+// report returns the page.
 func (r Result) report() (string, error) {
 	t, err := template.New("page").Funcs(template.FuncMap{
 		"number": number,
@@ -85,7 +85,7 @@ func number(f float64) string {
 	return fmt.Sprintf("%.2f", f)
 }
 
-// spread is the median and, where they differ, the ends.
+// spread returns the median and, where they differ, the ends.
 func spread(s Spread) string {
 	if s.Least == s.Most {
 		return number(s.Median)

@@ -6,7 +6,7 @@ type Result struct {
 	Contests []Contest
 }
 
-// Contest is something that both systems do.
+// Contest compares a thing that both systems do.
 type Contest struct {
 	Title    string
 	About    string // the measurement, and how it is made
@@ -17,19 +17,19 @@ type Contest struct {
 	Rows     []Row
 }
 
-// Kind says what the samples of a contest have.
+// Kind is the kind of a contest's samples.
 type Kind string
 
 // The kinds.
 const (
-	Rates  Kind = "rates"  // how often something is done, and how long it takes
-	Delays Kind = "delays" // how long something takes that happens now and then
+	Rates  Kind = "rates"  // how often an operation is done, and how long it takes
+	Delays Kind = "delays" // how long an occasional event takes
 )
 
 // Entrant is one way to do it.
 type Entrant struct {
 	Name string
-	What string // what one operation is, and what it leaves on the disk
+	What string // the operation, and its writes to the disk
 }
 
 // Row is a contest at one size.
@@ -38,16 +38,16 @@ type Row struct {
 	Samples [][]Sample // of each entrant, of each round
 }
 
-// Sample is what one entrant did in one round.
+// Sample is the result of one entrant in one round.
 type Sample struct {
-	Count         float64 // of what was done; parts of operations count as parts
+	Count         float64 // of operations, with fractions
 	Seconds       float64 // that it took
 	P50, P99, Max float64 // of one operation, in milliseconds
 	// seconds of processor time, of the server's process and of the load's
 	CPU, Load float64 `json:",omitempty"`
 }
 
-// Measure is what of a sample is compared.
+// Measure names the figure of a sample that is compared.
 type Measure string
 
 // The measures.
@@ -76,14 +76,14 @@ type Pair struct {
 	Goals         []Goal
 }
 
-// Goal is what the ratio of a comparison, Regent's by the other's, should come to in the rows of
-// that size: at least for a rate, at most for everything else.
+// Goal is a goal for the ratio of a comparison, Regent's by the other's, in the rows of that size:
+// a minimum for a rate, a maximum for everything else.
 type Goal struct {
 	Size  int
 	Ratio float64
 }
 
-// values are the measures of an entrant's samples.
+// values returns the measures of an entrant's samples.
 func (r Row) values(entrant int, m Measure) []float64 {
 	var all []float64
 	for _, s := range r.Samples[entrant] {

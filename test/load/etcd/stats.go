@@ -9,8 +9,8 @@ import (
 // Spread is the median and the ends of some numbers.
 type Spread struct{ Median, Least, Most float64 }
 
-// spreadOf is zero for no numbers. The median of an even count is the mean of the two in the
-// middle.
+// spreadOf returns the zero Spread for no numbers. The median of an even count is the mean of the
+// two in the middle.
 func spreadOf(numbers []float64) Spread {
 	n := len(numbers)
 	if n == 0 {
@@ -29,7 +29,7 @@ func percentile(sorted []time.Duration, p float64) time.Duration {
 	return sorted[max(int(math.Ceil(p*float64(len(sorted)))), 1)-1]
 }
 
-// ratios divides what was measured in the same round. A round in which either is 0 has no ratio.
+// ratios divides the figures of the same round. A round in which either is 0 has no ratio.
 func ratios(of, by []float64) []float64 {
 	var all []float64
 	for i := range min(len(of), len(by)) {
@@ -40,5 +40,5 @@ func ratios(of, by []float64) []float64 {
 	return all
 }
 
-// milliseconds is the duration as a number.
+// milliseconds returns the duration as a number.
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

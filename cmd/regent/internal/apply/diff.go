@@ -13,16 +13,16 @@ import (
 	"regent/leadership/wire"
 )
 
-// Member is a member of a configuration that differs, such as policy.maxTerm. No value stands for a
-// member that is left out.
+// Member is a member of a configuration that differs, such as policy.maxTerm. A nil value means
+// that the member is left out.
 type Member struct {
 	Name string          `json:"member"`
 	From json.RawMessage `json:"from,omitempty"`
 	To   json.RawMessage `json:"to,omitempty"`
 }
 
-// Words returns a value of a Member as people write it in a file: a duration without quotes. No
-// value is "".
+// Words returns a value of a Member as people write it in a file: a duration without quotes. It
+// returns "" for nil.
 func Words(value json.RawMessage) string {
 	var text string
 	if json.Unmarshal(value, &text) != nil {
@@ -34,7 +34,7 @@ func Words(value json.RawMessage) string {
 	return fmt.Sprintf("%q", text)
 }
 
-// diff compares two configurations, defaults filled in. nil is none.
+// diff compares two configurations, with defaults filled in. nil means no configuration.
 func diff(from, to *leadership.Config) (differ []Member) {
 	before, after := members(from), members(to)
 	names := maps.Clone(before)
@@ -47,8 +47,8 @@ func diff(from, to *leadership.Config) (differ []Member) {
 	return differ
 }
 
-// members returns the members of a configuration with their values. They are those of the API, so
-// that a new one is compared, too.
+// members returns the members of a configuration with their values. They come from the JSON of the
+// API, so that a new member is compared, too.
 func members(c *leadership.Config) map[string]json.RawMessage {
 	flat := map[string]json.RawMessage{}
 	if c == nil {
@@ -56,7 +56,7 @@ func members(c *leadership.Config) map[string]json.RawMessage {
 	}
 	text, err := wire.Marshal(wire.NewConfigureRequest(c.Explicit()))
 	if err != nil {
-		panic(err) // a configuration can always be written
+		panic(err) // cannot fail: a configuration can always be encoded
 	}
 	flatten("", text, flat)
 	return flat
@@ -64,7 +64,7 @@ func members(c *leadership.Config) map[string]json.RawMessage {
 
 func flatten(prefix string, object json.RawMessage, into map[string]json.RawMessage) {
 	var members map[string]json.RawMessage
-	_ = json.Unmarshal(object, &members) // it was written here
+	_ = json.Unmarshal(object, &members) // it was encoded above
 	for name, value := range members {
 		switch name = prefix + name; value[0] {
 		case '{':
@@ -79,7 +79,7 @@ func flatten(prefix string, object json.RawMessage, into map[string]json.RawMess
 	}
 }
 
-// short is a duration as people write it, and any other text as it is.
+// short returns a duration as people write it, and any other text unchanged.
 func short(text string) string {
 	d, err := time.ParseDuration(text)
 	if err != nil {

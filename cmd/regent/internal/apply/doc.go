@@ -2,12 +2,12 @@
 //
 //	files -- Read --> elections -- Look --> steps -- Step.Do, one after another --> done
 //
-// The files are the whole truth about the elections in them: a member that is left out has its
-// default. Elections that are in no file are left alone, unless they are pruned.
+// The files completely determine the elections in them: a member that is left out has its default.
+// Elections that are in no file are left alone, unless they are pruned.
 //
-// Nothing is written before all files have been read and all elections been looked at. Each write
-// is conditional on what was seen then: its revision, or that the election was never seen. A term
-// that began or ended since raises the revision too, so a write that finds another one looks again.
-// It goes on if the configuration is the one that was seen; otherwise it is a Conflict. So no one's
-// change is undone by a caller who has not seen it.
+// Nothing is written before all files and all elections have been read. Each write is conditional
+// on the revision that was read, or on the election never having existed. A term that began or
+// ended since raises the revision too, so if the revision differs, the election is read again. If
+// the configuration is unchanged, the write is repeated; otherwise it is a Conflict. So no change
+// by another caller is undone unseen.
 package apply

@@ -8,8 +8,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// fromJSON returns the document of a JSON text, or nil if the text is no JSON. YAML has not all of
-// JSON: it knows neither \/ nor the halves of \ud83d\ude80.
+// fromJSON returns the document of a JSON text, or nil if the text is not JSON. A YAML parser does
+// not accept all JSON: neither \/ nor surrogate pairs such as \ud83d\ude80.
 func fromJSON(text []byte) *yaml.Node {
 	if !json.Valid(text) || !utf8.Valid(text) {
 		return nil
@@ -44,7 +44,7 @@ func (r *jsonReader) node() *yaml.Node {
 		for r.More() {
 			n.Content = append(n.Content, r.node())
 		}
-		_, _ = r.Token() // the bracket that ends it; its lines count with the next
+		_, _ = r.Token() // the closing bracket; its lines count with the next value
 	case string:
 		n.Tag, n.Value = "!!str", v
 	case json.Number:

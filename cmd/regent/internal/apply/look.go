@@ -11,22 +11,22 @@ import (
 	"regent/leadership/wire"
 )
 
-// Options are what has to be asked for.
+// Options allow steps that are otherwise refused.
 type Options struct {
-	Restore   bool     // elections that were deleted
+	Restore   bool     // restore deleted elections
 	Prune     []string // delete the elections under these prefixes that are in no file
-	PruneHeld bool     // also those that a candidate leads
+	PruneHeld bool     // also delete elections that have a leader
 }
 
-// few is how many elections are read one by one at most. More are listed, in pages of
+// few is the most elections that are read one by one. More are listed, in pages of
 // leadership.MaxPageSize.
 const few = 10
 
-// Look reads the elections and returns the steps that bring them to what is declared, which is in
-// the order of names, as from Read. Steps that delete come last. Elections that are as declared are
-// among the steps, too. It writes nothing.
+// Look reads the elections and returns the steps that make them as declared. declared must be in
+// the order of names, as Read returns it. Steps that delete come last. Elections that are as
+// declared also have a step. Look writes nothing.
 func Look(ctx context.Context, server Server, declared []Declared, o Options) ([]Step, error) {
-	var others []leadership.Election // that are under no prefix to prune
+	var others []leadership.Election // declared elections under no prefix to prune
 	for _, d := range declared {
 		if !under(o.Prune, d.Election) {
 			others = append(others, d.Election)
@@ -60,7 +60,7 @@ func Look(ctx context.Context, server Server, declared []Declared, o Options) ([
 		steps = append(steps, step(d, now, deleted, o))
 	}
 	for _, e := range slices.Sorted(maps.Keys(listed)) {
-		if listed[e].Seat > 0 { // it goes with its election
+		if listed[e].Seat > 0 { // a seat is deleted with its election
 			continue
 		}
 		if under(o.Prune, e) && !strings.HasPrefix(string(e), wire.OwnPrefix) {
@@ -96,7 +96,7 @@ func List(ctx context.Context, server Server, prefix string) (all []leadership.L
 	}
 }
 
-// step compares a declared election with what was read of it.
+// step compares a declared election with its state as read.
 func step(d Declared, now leadership.Lease, deleted bool, o Options) Step {
 	s := Step{Election: d.Election, Place: d.Place, want: d.Config, revision: now.Revision}
 	switch {

@@ -46,7 +46,7 @@ func (r *reader) object(n *yaml.Node, what string) (members []member, ok bool) {
 	return members, ok
 }
 
-// target is the node that an alias stands for, or n.
+// target returns the node that an alias stands for, or n.
 func target(n *yaml.Node) *yaml.Node {
 	if n.Kind == yaml.AliasNode {
 		return n.Alias
@@ -54,7 +54,7 @@ func target(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// kind says what a node is, for people.
+// kind returns the kind of a node, in words.
 func kind(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.MappingNode:
@@ -69,8 +69,8 @@ func kind(n *yaml.Node) string {
 // places are the nodes of a JSON text by JSON pointer.
 type places map[string]*yaml.Node
 
-// of returns the node of a field, which is a JSON pointer or such as policy.maxTerm: that node, or
-// the nearest around it.
+// of returns the node of a field, or the nearest node around it. The field is a JSON pointer or a
+// path such as policy.maxTerm.
 func (p places) of(field string) *yaml.Node {
 	if field != "" && !strings.HasPrefix(field, "/") {
 		field = "/" + strings.ReplaceAll(field, ".", "/")
@@ -100,17 +100,18 @@ func (w *writer) object(pointer string, members []member) {
 		if i > 0 {
 			w.out.WriteByte(',')
 		}
-		name, _ := json.Marshal(m.name) // a text can always be written
+		name, _ := json.Marshal(m.name) // cannot fail: a string can always be encoded
 		w.out.Write(append(name, ':'))
 		w.value(pointer+"/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(m.name), m.value)
 	}
 	w.out.WriteByte('}')
 }
 
-// maxDepth is more than any configuration has, and ends an alias within what it stands for.
+// maxDepth is more than the depth of any configuration, and ends the expansion of an alias that
+// contains itself.
 const maxDepth = 16
 
-// value writes a node. What aliases repeat counts anew each time, so that a small file cannot
+// value writes a node. The expansion of an alias counts each time, so that a small file cannot
 // become a large request.
 func (w *writer) value(pointer string, n *yaml.Node) {
 	switch {

@@ -28,8 +28,8 @@ type File struct {
 	Text []byte
 }
 
-// Mistakes are what is wrong in files, each with its place, in the order of the files. Of an
-// election there may be the first one only. There is at least one.
+// Mistakes are the mistakes in files, each with its place, in the order of the files. There is at
+// least one. For an election only the first may be listed.
 type Mistakes []string
 
 func (m Mistakes) Error() string { return strings.Join(m, "; ") }
@@ -64,10 +64,10 @@ type reader struct {
 	declared []Declared
 	places   map[leadership.Election]string
 	mistakes Mistakes
-	noted    map[string]bool // mistakes by their text, refusals also by place and detail
+	noted    map[string]bool // mistakes by their text; refusals also by place and detail
 }
 
-// wrong notes a mistake once: one in defaults would be found for each election.
+// wrong notes a mistake once, because a mistake in defaults is found for each election.
 func (r *reader) wrong(at *yaml.Node, format string, args ...any) {
 	text := r.place(at) + ": " + fmt.Sprintf(format, args...)
 	if !r.noted[text] {
@@ -107,15 +107,15 @@ func (r *reader) read(f File) {
 
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 
-// syntax notes what the YAML reader does not understand.
+// syntax notes the YAML parser's error.
 func (r *reader) syntax(err error) {
 	text := err.Error()
 	at := yaml.Node{}
 	if found := yamlLine.FindStringSubmatch(text); found != nil {
-		fmt.Sscan(found[1], &at.Line) // stays 0 if there is none
+		fmt.Sscan(found[1], &at.Line) // stays 0 without a line
 		text = text[len(found[0]):]
 	}
-	if strings.HasPrefix(text, "did not find expected") { // a line counted from 0, where what is wrong begins
+	if strings.HasPrefix(text, "did not find expected") { // this error counts lines from 0, and names the one where the mistake begins
 		at.Line++
 		text += "; look at this line and those below"
 	}
@@ -213,8 +213,8 @@ func (r *reader) body(whose string, own, common []member, top *yaml.Node) (body 
 	return body, w.at, true
 }
 
-// refused notes what the API would refuse. A mistake in defaults is noted once, and not for each
-// election.
+// refused notes the errors of the API's validation. A mistake in defaults is noted once, and not
+// for each election.
 func (r *reader) refused(whose string, at places, err error) {
 	detail, field := err.Error(), ""
 	if refusal, ok := errors.AsType[*leadership.Error](err); ok {

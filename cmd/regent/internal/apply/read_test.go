@@ -11,10 +11,10 @@ import (
 	"regent/leadership"
 )
 
-// one is a file with the text, which is called f.
+// one returns a file named f with the text.
 func one(text string) File { return File{Name: "f", Text: []byte(text)} }
 
-// with is a file with one election, whose members begin in line 3.
+// with returns a file with one election, whose members begin in line 3.
 func with(members string) File {
 	return one("elections:\n  reports:\n    " + strings.ReplaceAll(members, "\n", "\n    ") + "\n")
 }

@@ -45,7 +45,7 @@ func Schema(spec []byte) ([]byte, error) {
 	return json.MarshalIndent(schema, "", "  ")
 }
 
-// collector takes over the schemas that others refer to.
+// collector copies the schemas that other schemas refer to.
 type collector struct {
 	schemas, defs map[string]any
 	missing       string
@@ -67,7 +67,7 @@ func (c *collector) walk(v any) {
 	}
 }
 
-// take returns where a schema is in the result.
+// take returns the reference of a schema in the result, and copies it if need be.
 func (c *collector) take(ref string) string {
 	name, ok := strings.CutPrefix(ref, inSpec)
 	if !ok {

@@ -10,7 +10,7 @@ import (
 	"regent/leadership"
 )
 
-// Action is what a step does to its election.
+// Action is the action of a step on its election.
 type Action string
 
 const (
@@ -21,15 +21,15 @@ const (
 	Delete  Action = "delete"
 )
 
-// Step is what applying the files does to one election.
+// Step is the change of one election that applying the files makes.
 type Step struct {
 	Election leadership.Election
 	Action   Action
 	Place    string // in the files; "" for an election that is in none
-	// Diff are the members that differ. If Action is not Change, they are all that the election
-	// will have, or has had before it is deleted.
+	// Diff has the members that differ. If Action is not Change, these are all members that the
+	// election will have or, if it is deleted, has had.
 	Diff []Member
-	// Refused says why the step must not be done, because more was not asked for; nil if it may.
+	// Refused is the error if the Options do not allow the step; nil if they do.
 	Refused error
 
 	was      leadership.Config // if Action is Change or Delete
@@ -38,15 +38,15 @@ type Step struct {
 	force    bool
 }
 
-// Server is what this package calls; a *client.Client is one. Get reads strongly.
+// Server has the calls that this package makes; a *client.Client is one. Get must read strongly.
 type Server interface {
 	Get(context.Context, leadership.Election) (leadership.Lease, error)
 	List(context.Context, leadership.ListRequest) (leadership.Page, error)
 	Do(context.Context, leadership.Command) (leadership.Lease, error)
 }
 
-// Conflict is the error of a step whose election has been configured, created or deleted by someone
-// else since Look has seen it. Nothing was written.
+// Conflict is the error of a step whose election another caller has configured, created or deleted
+// since Look has read it. Nothing was written.
 type Conflict struct{ refusal *leadership.Error }
 
 func (c Conflict) Error() string { return c.refusal.Error() }
@@ -61,12 +61,13 @@ func conflict(s Step, what string) error {
 	}}
 }
 
-// tries limits how often a step is tried while terms begin and end: each does so with one write.
+// tries limits how often a step is tried while terms begin and end, each of which raises the
+// revision.
 const tries = 10
 
-// Do writes the step and returns the election as it is then. It must not be called for a step that
-// is refused or has nothing to do. The error is a Conflict, or that of the server. A step may be
-// repeated: twice is like once.
+// Do writes the step and returns the new state of the election. It must not be called for a step
+// that is refused or has nothing to do. The error is a Conflict, or that of the server. Do is
+// idempotent.
 func (s Step) Do(ctx context.Context, server Server) (leadership.Lease, error) {
 	for try := 1; ; try++ {
 		lease, err := s.write(ctx, server)
@@ -90,14 +91,14 @@ func (s Step) write(ctx context.Context, server Server) (leadership.Lease, error
 	return server.Do(ctx, leadership.Configure{Election: s.Election, Config: s.want, IfRevision: s.revision})
 }
 
-// lookAgain returns the revision of an election that is at another one than when it was read, and a
+// lookAgain returns the new revision of an election that has changed since it was read, or a
 // Conflict if more than its leader has changed.
 func (s Step) lookAgain(ctx context.Context, server Server) (leadership.Revision, error) {
 	now, deleted, err := Find(ctx, server, s.Election)
 	switch {
 	case err != nil:
 		return 0, err
-	case deleted && s.Action == Delete: // by someone else
+	case deleted && s.Action == Delete: // by another caller
 		return now.Revision, nil
 	case deleted && s.Action == Restore: // its revision rose: it was restored, and deleted again
 		return 0, conflict(s, "was restored and deleted again")

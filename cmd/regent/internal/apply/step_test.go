@@ -37,7 +37,7 @@ func (c *counting) Do(ctx context.Context, command leadership.Command) (leadersh
 	return c.Server.Do(ctx, command)
 }
 
-// bench is a server, and someone who changes elections beside the steps.
+// bench is a server, and another caller that changes elections between the steps.
 type bench struct {
 	*testing.T
 	*client.Client

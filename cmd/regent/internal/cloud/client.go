@@ -112,8 +112,8 @@ func reason(body []byte) string {
 	return strings.Join(strings.Fields(cmp.Or(answer.Error.Message, "no reason given")), " ")
 }
 
-// failed is the finding of a check whose call failed. permission is the right that the call needs,
-// and role one that has it.
+// failed returns the finding of a check whose call failed. permission is the right that the call
+// needs, and role one that has it.
 func failed(check string, err error, permission, role string) Finding {
 	said, _ := errors.AsType[refusal](err)
 	switch said.status {

@@ -13,7 +13,7 @@ import (
 	"regent/cmd/regent/internal/cloud"
 )
 
-// answers are what a project's APIs, or a service, say: of each path a status and a body.
+// answers has the replies of a project's APIs, or of a service: a status and a body for each path.
 type answers map[string]answer
 
 type answer struct {
@@ -21,7 +21,8 @@ type answer struct {
 	body   string
 }
 
-// serve serves the answers, and 404 for all else, and refuses calls that change something.
+// serve serves the answers, and 404 for other paths, and fails the test at calls that change
+// something.
 func (a answers) serve(t *testing.T) *cloud.Client {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -125,8 +126,8 @@ func TestEachFieldOfFirestoreIsJudged(t *testing.T) {
 	}
 }
 
-// The store says in its documentation which fields it needs. The doctor checks these, and that no
-// field that only grows is indexed.
+// The documentation of the store lists the fields that it needs. The doctor checks these, and that
+// no field that only grows is indexed.
 func TestFieldsAreThoseThatTheStoreAsksFor(t *testing.T) {
 	t.Parallel()
 	doc, err := os.ReadFile("../../../../store/firestore/doc.go")

@@ -8,19 +8,19 @@ type Verdict string
 const (
 	OK        Verdict = "ok"
 	NotOK     Verdict = "FAILED"
-	Warning   Verdict = "warning" // it works, and perhaps not as it is meant
+	Warning   Verdict = "warning" // it works, but perhaps not as intended
 	Unchecked Verdict = "not checked"
-	Differs   Verdict = "differs" // an emulator, which is not what it stands for
+	Differs   Verdict = "differs" // an emulator, which differs from the real service
 )
 
-// Finding is what one check found.
+// Finding is the result of one check.
 type Finding struct {
 	Check   string // what was checked
 	Verdict Verdict
 	Text    string // what was found and, unless it is ok, what to do
 }
 
-// ok is a finding that needs no action.
+// ok returns a finding that needs no action.
 func ok(check, format string, args ...any) Finding {
 	return Finding{check, OK, fmt.Sprintf(format, args...)}
 }

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// field is what the store needs of a field: "Setting up" of package store/firestore, and no index
-// for a field that grows with time and is never queried.
+// field has the store's requirements for a field: those of "Setting up" in package store/firestore,
+// and no index for a field that grows with time and is never queried.
 type field struct {
 	group   string
 	name    string
@@ -43,7 +43,7 @@ type fieldAnswer struct {
 	TTLConfig *struct{ State string }
 }
 
-// Firestore looks at the indexes and the TTL policy of a database.
+// Firestore checks the indexes and the TTL policy of a database.
 func (c *Client) Firestore(ctx context.Context, project, database string) (found []Finding) {
 	for _, f := range fields {
 		check := "field " + f.group + "." + f.name
@@ -58,7 +58,7 @@ func (c *Client) Firestore(ctx context.Context, project, database string) (found
 	return found
 }
 
-// judge compares what a field needs with what it has.
+// judge compares the requirements for a field with its present state.
 func (f field) judge(check string, is fieldAnswer) Finding {
 	var wrong []string
 	ready := []string{}
@@ -70,7 +70,7 @@ func (f field) judge(check string, is fieldAnswer) Finding {
 			ready = append(ready, index.QueryScope)
 		case needed:
 			wrong = append(wrong, fmt.Sprintf("its ascending index of scope %s is %s: wait until it is READY", index.QueryScope, index.State))
-			ready = append(ready, index.QueryScope) // and not missing
+			ready = append(ready, index.QueryScope) // not counted as missing
 		}
 	}
 	for _, scope := range f.indexes {

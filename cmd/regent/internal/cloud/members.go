@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Members looks at a topic, projects/P/topics/T, on which instances tell each other of members:
+// Members checks a topic, projects/P/topics/T, on which instances tell each other of members:
 // whether this principal may use it as an instance does, and whether something keeps its messages,
 // which are out of date after seconds.
 func (c *Client) Members(ctx context.Context, topic string) []Finding {
@@ -44,11 +44,11 @@ func (c *Client) topicKeepsNothing(ctx context.Context, topic string) Finding {
 	return ok(check, "the topic keeps no message")
 }
 
-// pageOfSubscriptions is as many as an answer has room for.
+// pageOfSubscriptions is the largest page that the API returns.
 const pageOfSubscriptions = 500
 
-// subscriptionsExpire looks for subscriptions that are kept although nothing uses them. Those that
-// instances make expire after a day.
+// subscriptionsExpire looks for subscriptions that never expire without use. Those that instances
+// create expire after a day.
 func (c *Client) subscriptionsExpire(ctx context.Context, topic string) Finding {
 	const check = "expiry of members' subscriptions"
 	project, _, _ := strings.Cut(topic, "/topics/")

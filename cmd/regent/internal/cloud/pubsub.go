@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Topic looks at the regions that a topic, projects/P/topics/T, is stored in. endpoint is the
+// Topic checks the regions in which a topic, projects/P/topics/T, is stored. endpoint is the
 // address that all instances publish through; "" for Google's own choice.
 //
 // Pub/Sub keeps the order of a key only among messages that were published in one region.

@@ -19,8 +19,8 @@ var serviceName = regexp.MustCompile(`^projects/[^/]+/locations/[^/]+/services/[
 // projects/P/locations/L/services/S.
 func IsService(text string) bool { return serviceName.MatchString(text) }
 
-// Service looks at who may call a Cloud Run service. verified says that Regent verifies tokens
-// itself, so that IAM may let all calls pass.
+// Service checks the invokers of a Cloud Run service. verified reports whether Regent verifies
+// tokens itself, so that IAM may let all calls pass.
 func (c *Client) Service(ctx context.Context, name string, verified bool) (found []Finding) {
 	var is struct {
 		URI                string
@@ -50,7 +50,7 @@ func (c *Client) Service(ctx context.Context, name string, verified bool) (found
 	return found
 }
 
-// everyone are the members of an IAM policy that let in all callers: the second, all with a Google
+// everyone has the members of an IAM policy that admit all callers, and all callers with a Google
 // account.
 var everyone = []string{"allUsers", "allAuthenticatedUsers"}
 
@@ -98,7 +98,7 @@ func (c *Client) Uninvited(ctx context.Context, service string, verified bool) F
 		return unchecked(check, "%s does not answer: %v", service, err)
 	}
 	var problem struct{ Code string }
-	_ = json.Unmarshal(body, &problem) // no code if it is another page
+	_ = json.Unmarshal(body, &problem) // the code stays empty if the answer is another page
 	byRegent := strings.HasPrefix(resp.Header.Get("Content-Type"), "application/problem+json") && problem.Code != ""
 	refused := resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden
 	said := fmt.Sprintf("%s answers %d", service, resp.StatusCode)

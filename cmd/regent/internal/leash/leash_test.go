@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 	machine.MainTogether(m, 0)
 }
 
-// beCaller runs a command whose fixed deadline is three times the grace away.
+// beCaller runs a command with a fixed deadline, three times the grace from now.
 func beCaller(grace time.Duration) int {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, leash.Signals...)
@@ -71,8 +71,8 @@ type held struct {
 	end     leash.End
 }
 
-// hold runs a script in sh. It may use $dir, a folder of its own, and stand, which waits until the
-// file of that name exists there.
+// hold runs a script in sh. The script may use $dir, its own folder, and stand, which waits until
+// the file of that name exists there.
 func hold(ctx context.Context, t *testing.T, deadline func() time.Duration, grace time.Duration, script string) *held {
 	t.Helper()
 	return holdAndLog(ctx, t, deadline, grace, script, slog.DiscardHandler)
@@ -134,7 +134,7 @@ func (h *held) pid(name string) int {
 	return pid
 }
 
-// allow lets a script continue that waits in stand.
+// allow lets a script continue past stand.
 func (h *held) allow(name string) {
 	h.t.Helper()
 	if err := os.WriteFile(filepath.Join(h.dir, name), nil, 0o600); err != nil {

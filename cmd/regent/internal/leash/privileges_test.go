@@ -20,7 +20,7 @@ import (
 
 const (
 	plainUser = 65534 // a user without rights
-	// stubborn makes this program print who it is, and then ignore all that asks it to end.
+	// stubborn makes this program print its user, and then ignore all signals that ask it to end.
 	stubborn = "LEASH_STUBBORN"
 	// allowing makes a caller let its command gain privileges.
 	allowing = "LEASH_ALLOWING"

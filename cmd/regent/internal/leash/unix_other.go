@@ -25,7 +25,7 @@ func refusePrivileges(path string) error {
 	if err == nil && file.Mode()&(os.ModeSetuid|os.ModeSetgid) != 0 {
 		return errors.New("it is a set-uid or set-gid program, which runs as another user and could not be stopped at the deadline")
 	}
-	return nil // Exec says what is wrong with a file that cannot be read
+	return nil // Exec will report why the file cannot be read
 }
 
 // awaitExit returns when the process has exited. Its PID may be reused at once; the new process

@@ -1,5 +1,5 @@
-// Package issuertest is an identity provider for tests: it has keys of its own, signs whatever it
-// is told to, changes its keys, and fails when asked to. Only tests import it.
+// Package issuertest is an identity provider for tests: it has its own keys, signs any claims,
+// rotates its keys, and fails on request. Only tests import it.
 package issuertest
 
 import (
@@ -23,16 +23,16 @@ const (
 	PathKeys      = "/keys"
 )
 
-// Issuer is an identity provider. All methods may be called at the same time.
+// Issuer is an identity provider. All methods are safe for concurrent use.
 type Issuer struct {
 	keyed
 	url    string
 	maxAge atomic.Int64 // seconds
 }
 
-// New returns an issuer that is reached through its Transport alone, so that it can be used in a
-// bubble of testing/synctest. It begins with the given key, which saves the time to make one, or
-// else with a key of its own.
+// New returns an issuer that is reached only through its Transport, so that it can be used in a
+// bubble of testing/synctest. It begins with the given key, which saves the time to generate one,
+// or else with a new key.
 func New(first ...crypto.Signer) *Issuer {
 	i := &Issuer{url: "https://issuer.test", keyed: keyed{names: "key-%d", newKey: NewKey, asked: map[string]int{}}}
 	i.answer = i.serve
@@ -45,8 +45,7 @@ func New(first ...crypto.Signer) *Issuer {
 	return i
 }
 
-// Start returns an issuer that listens on loopback until the test ends. It begins with a key as
-// New's does.
+// Start returns an issuer that listens on loopback until the test ends. Its key is as for New.
 func Start(tb testing.TB, first ...crypto.Signer) *Issuer {
 	i := New(first...)
 	server := httptest.NewServer(i)
@@ -55,16 +54,16 @@ func Start(tb testing.TB, first ...crypto.Signer) *Issuer {
 	return i
 }
 
-// URL is the issuer's name, as its tokens have it in iss.
+// URL returns the issuer's name, which its tokens have in iss.
 func (i *Issuer) URL() string { return i.url }
 
-// NewKey makes a key. It takes a tenth of a second or more.
+// NewKey generates a key, which takes a tenth of a second or more.
 func NewKey() crypto.Signer { return must(rsa.GenerateKey(rand.Reader, 2048)) }
 
-// SetMaxAge says how long the keys may be kept: an hour unless it is called.
+// SetMaxAge sets how long the keys may be cached, by default an hour.
 func (i *Issuer) SetMaxAge(d time.Duration) { i.maxAge.Store(int64(d.Seconds())) }
 
-// serve answers what an identity provider is asked for.
+// serve answers the requests to an identity provider.
 func (i *Issuer) serve(w http.ResponseWriter, r *http.Request, keys map[string]any) {
 	switch r.URL.Path {
 	case PathDiscovery:
@@ -77,7 +76,8 @@ func (i *Issuer) serve(w http.ResponseWriter, r *http.Request, keys map[string]a
 	}
 }
 
-// Claims are those of a good token, issued now and valid for an hour. A caller may change them.
+// Claims returns the claims of a valid token, issued now and valid for an hour. The caller may
+// change them.
 func (i *Issuer) Claims(audience, email string) map[string]any {
 	now := time.Now()
 	return map[string]any{
@@ -87,18 +87,18 @@ func (i *Issuer) Claims(audience, email string) map[string]any {
 	}
 }
 
-// Token returns a good token.
+// Token returns a valid token.
 func (i *Issuer) Token(audience, email string) string { return i.Sign(i.Claims(audience, email)) }
 
-// CutSignature is the token as Cloud Run hands it on after it has checked it.
+// CutSignature returns the token as Cloud Run passes it on after its check.
 func CutSignature(token string) string {
 	return token[:strings.LastIndexByte(token, '.')+1] + "SIGNATURE_REMOVED_BY_GOOGLE"
 }
 
-// Encode is base64url without padding.
+// Encode returns b in base64url without padding.
 func Encode(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
 
-// JSON writes a document that can be written.
+// JSON encodes v, and panics if it cannot.
 func JSON(v any) string { return string(must(json.Marshal(v))) }
 
 func must[T any](v T, err error) T {

@@ -20,28 +20,27 @@ type Key struct {
 	Private crypto.Signer
 }
 
-// keyed is what an Issuer and a Proxy have in common: keys that sign and are shown, and failures.
+// keyed is the common part of an Issuer and a Proxy: signing keys, their publication, and failures.
 type keyed struct {
 	names  string // of keys, for Sprintf with their number
 	newKey func() crypto.Signer
 	answer func(w http.ResponseWriter, r *http.Request, keys map[string]any)
 
-	mu     sync.Mutex // guards what follows
-	keys   []Key      // shown; the last one signs
-	made   int        // keys so far
+	mu     sync.Mutex // guards the fields below
+	keys   []Key      // published; the last one signs
+	made   int        // number of keys so far
 	broken http.Handler
 	asked  map[string]int // by path
 }
 
-// Key returns the key that signs now.
+// Key returns the present signing key.
 func (i *keyed) Key() Key {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.keys[len(i.keys)-1]
 }
 
-// Rotate makes a new key that signs from now on, and goes on showing the last so many of the old
-// ones.
+// Rotate generates a new signing key, and still publishes the last keep of the old ones.
 func (i *keyed) Rotate(keep int) { i.show(i.newKey(), keep) }
 
 func (i *keyed) show(key crypto.Signer, keep int) {
@@ -52,22 +51,22 @@ func (i *keyed) show(key crypto.Signer, keep int) {
 	i.keys = append(slices.Clone(old), Key{fmt.Sprintf(i.names, i.made), key})
 }
 
-// Break has every request answered by h; nil mends it. A handler that panics with
-// http.ErrAbortHandler is a connection that breaks.
+// Break makes h answer every request; nil ends that. A handler that panics with
+// http.ErrAbortHandler breaks the connection.
 func (i *keyed) Break(h http.Handler) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.broken = h
 }
 
-// Asked returns how often a path was asked for, also while the issuer was broken.
+// Asked returns the number of requests for a path, also while the issuer was broken.
 func (i *keyed) Asked(path string) int {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.asked[path]
 }
 
-// ServeHTTP shows the keys.
+// ServeHTTP publishes the keys.
 func (i *keyed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	i.mu.Lock()
 	i.asked[r.URL.Path]++
@@ -85,7 +84,7 @@ func (i *keyed) Transport() http.RoundTripper { return transport{i} }
 
 type transport struct{ http.Handler }
 
-// RoundTrip has the handler answer at once.
+// RoundTrip calls the handler.
 func (t transport) RoundTrip(r *http.Request) (response *http.Response, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -102,7 +101,7 @@ func (t transport) RoundTrip(r *http.Request) (response *http.Response, err erro
 	return response, nil
 }
 
-// KeySet is the document that shows the keys.
+// KeySet returns the document that publishes the keys.
 func KeySet(keys ...Key) map[string]any {
 	set := []map[string]any{}
 	for _, k := range keys {
@@ -111,7 +110,7 @@ func KeySet(keys ...Key) map[string]any {
 	return map[string]any{"keys": set}
 }
 
-// JWK is a key in a document.
+// JWK returns a key as a member of a KeySet.
 func JWK(k Key) map[string]any {
 	switch public := k.Private.Public().(type) {
 	case *rsa.PublicKey:
@@ -137,13 +136,13 @@ func SignWith(k Key, claims any) string {
 	return SignRaw(k, JSON(map[string]any{"alg": JWK(k)["alg"], "typ": "JWT", "kid": k.ID}), JSON(claims))
 }
 
-// SignRaw signs a header and claims as they are, sound or not.
+// SignRaw signs a header and claims unchanged, valid or not.
 func SignRaw(k Key, header, claims string) string {
 	signed := Encode([]byte(header)) + "." + Encode([]byte(claims))
 	return signed + "." + Encode(Signature(k, signed))
 }
 
-// Signature is that of RS256 or ES256.
+// Signature returns a signature by RS256 or ES256.
 func Signature(k Key, signed string) []byte {
 	hashed := sha256.Sum256([]byte(signed))
 	if private, is := k.Private.(*ecdsa.PrivateKey); is { // whose Sign writes DER

@@ -11,18 +11,18 @@ import (
 	"time"
 )
 
-// Where the keys of Identity-Aware Proxy are, over https.
+// The address of the keys of Identity-Aware Proxy, over https.
 const (
 	ProxyKeysHost = "www.gstatic.com"
 	PathProxyKeys = "/iap/verify/public_key-jwk"
 )
 
 // Proxy signs assertions as Google's Identity-Aware Proxy does. It is reached through its
-// Transport, or serves as the handler of a server that stands in for ProxyKeysHost. All methods may
-// be called at the same time.
+// Transport, or serves as the handler of a server that stands in for ProxyKeysHost. All methods are
+// safe for concurrent use.
 type Proxy struct{ keyed }
 
-// NewProxy returns a Proxy with a key of its own.
+// NewProxy returns a Proxy with a new key.
 func NewProxy() *Proxy {
 	p := &Proxy{keyed{names: "proxy-%d", newKey: newProxyKey, answer: serveProxyKeys, asked: map[string]int{}}}
 	p.Rotate(0)
@@ -43,7 +43,7 @@ func serveProxyKeys(w http.ResponseWriter, r *http.Request, keys map[string]any)
 // AccountID returns the id of the Google account with that e-mail. Google's are numbers.
 func AccountID(email string) string { return "id-" + strings.ReplaceAll(email, "@", "-") }
 
-// Claims are those of a good assertion, issued now and valid for ten minutes.
+// Claims returns the claims of a valid assertion, issued now and valid for ten minutes.
 func (p *Proxy) Claims(audience, email string) map[string]any {
 	now := time.Now()
 	return map[string]any{
@@ -53,5 +53,5 @@ func (p *Proxy) Claims(audience, email string) map[string]any {
 	}
 }
 
-// Assertion returns a good assertion.
+// Assertion returns a valid assertion.
 func (p *Proxy) Assertion(audience, email string) string { return p.Sign(p.Claims(audience, email)) }

@@ -85,7 +85,7 @@ func tick(l *client.Lease) bool {
 
 func now() int64 { return int64(boottime.Now()) }
 
-// ended reports whether what is under way was cancelled.
+// ended reports whether the call in progress was cancelled.
 func (d *driver) ended() bool { return d.ctx.Err() != nil }
 
 func (d *driver) isStopped() bool {
@@ -125,7 +125,7 @@ func codeOf(err error) string {
 	return clients.Other
 }
 
-// lossOf is the code of a lease that has ended for the cause.
+// lossOf returns the code for the cause of a lost lease.
 func lossOf(cause error) string {
 	if errors.Is(cause, client.ErrExpired) {
 		return clients.Deadline

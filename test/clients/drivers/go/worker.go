@@ -11,8 +11,8 @@ import (
 	"regent/test/clients"
 )
 
-// work notes that it lives, as the command of a leader, until it is told to stop or is killed. To
-// live is to believe.
+// work ticks, as the command of a leader, until it is told to stop or is killed. While it lives,
+// its tick counts as the belief that it leads.
 func work() error {
 	token, err := strconv.ParseInt(os.Getenv("REGENT_FENCING_TOKEN"), 10, 64)
 	if err != nil {
@@ -38,7 +38,7 @@ func work() error {
 	return lines.Err()
 }
 
-// remaining is what the deadline file of regent run says is left; nil if there is none.
+// remaining returns the time left by the deadline file of regent run; nil if there is no file.
 func remaining() *float64 {
 	text, err := os.ReadFile(os.Getenv("REGENT_DEADLINE_FILE"))
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 //     rules of ballots change, a challenge is taken back; a better candidate that still waits may
 //     challenge again.
 //   - A lock delay that is running ends when it would have.
-//   - With RetireAfter the vacancy counts from now, so that an election that was brought back is not
-//     retired at once.
+//   - With RetireAfter the vacancy counts from now, so that an election that was brought back is
+//     not retired at once.
 //
 // Idempotent: writes nothing if the configuration is already set, and then ignores the condition
 // (RFC 9110 §13.1.1 lets a server answer so).

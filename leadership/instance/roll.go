@@ -203,7 +203,7 @@ func (r *roll) until(ctx context.Context, e leadership.Election, done func() boo
 		r.waits[e] = w
 	}
 	w.waiters++
-	r.registry.Watch(e) // so that its terms matter
+	r.registry.Watch(e) // so that its terms are noticed
 	r.mu.Unlock()
 	defer func() {
 		r.mu.Lock()

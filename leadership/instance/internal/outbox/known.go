@@ -40,8 +40,8 @@ func (k *known) acked(events []leadership.Event) {
 	k.raise(events[0].Election, reach{last, first, last})
 }
 
-// unsent returns the events that this process has not published, of events that the outbox has at
-// the front of an election.
+// unsent returns those of an election's first events in the outbox that this process has not
+// published.
 func (k *known) unsent(events []leadership.Event) []leadership.Event {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -23,7 +23,7 @@ type Raising struct {
 	Above leadership.Revision
 	Lock  time.Duration
 
-	seats map[leadership.Election]bool // that are raised with their elections, and may be unknown to the store
+	seats map[leadership.Election]bool // seats raised with their elections; the store may not know them
 }
 
 // Raised is the outcome of Raise.
@@ -33,26 +33,25 @@ type Raised struct {
 	// LockedFor is how long, from the end of the call, until every election that was raised now may
 	// be led again.
 	LockedFor time.Duration
-	// Untrusted are the records that cannot be trusted. They were left as they are and grant no
-	// lease.
+	// Untrusted are the records that cannot be trusted. They were not changed, and grant no lease.
 	Untrusted []leadership.Election
-	// Logs are those that cannot be trusted, such as "the journal of jobs". They were left as they
-	// are, and no leader can write in them.
+	// Logs are the logs that cannot be trusted, such as "the journal of jobs". They were not
+	// changed, and no leader can write to them.
 	Logs []string
 }
 
-// Raise brings the elections of a store that was restored from a backup past every revision and
-// token that was seen after the backup; see rule.Raise. So it does with the marks of their
-// checkpoints and journals: no leader from before the backup can write in them. No server may use
-// the store meanwhile.
+// Raise raises the elections of a store that was restored from a backup above every revision and
+// token that was seen after the backup; see rule.Raise. It also raises the marks of their logs, so
+// that no leader from before the backup can write to them. No server may use the store meanwhile.
 //
-// Of an election with seats all are raised that it may ever have: one that the store does not know
-// may have been led after the backup. It is created deleted, and goes on from there as a seat.
+// For an election with seats it raises all seats that the election may ever have, because a seat
+// that the store does not know may have been led after the backup. Such a seat is created as
+// deleted, and continues from there.
 //
-// First it reads everything. If Above is too low for an election, it returns an error with the code
-// InvalidArgument, about the one that is furthest, and writes nothing; so too, with RecordTooNew,
-// if an election needs a newer program. If it is interrupted, make the same call again: it
-// continues. Once servers use the store again the same call is refused, or does nothing.
+// Raise first reads everything. If Above is too low for an election, it returns InvalidArgument
+// with the highest such election, and writes nothing; likewise RecordTooNew, if an election needs a
+// newer program. If it is interrupted, make the same call again: it continues. Once servers use the
+// store again the same call is refused, or does nothing.
 func Raise(ctx context.Context, s Store, r Raising) (Raised, error) {
 	elections, untrusted, err := names(ctx, s, r.Prefix)
 	if err != nil {
@@ -85,8 +84,8 @@ func (r Raising) rule(s rule.Snapshot) (rule.Change, error) {
 	return rule.Raise(s, rule.RaiseCommand{Above: r.Above, Lock: r.Lock, Deleted: r.seats[s.Record.Election]})
 }
 
-// check returns the elections that can be raised and those that cannot be trusted, unless another
-// one prevents the raise. The elections are sorted; their seats that are not among them are added.
+// check returns the elections that can be raised and those that cannot be trusted, or the error of
+// an election that prevents the raise. The elections are sorted, and include all their seats.
 func (r Raising) check(ctx context.Context, s service.Store, all []leadership.Election) (sound, corrupt []leadership.Election, refused error) {
 	var furthest leadership.Revision
 	known := all

@@ -14,7 +14,7 @@ type Command interface {
 	Name() string
 	// Target returns the election that the command changes, and what an access check needs to know.
 	Target() Target
-	// Validate returns what is wrong with the command itself, with the code InvalidArgument.
+	// Validate returns an InvalidArgument error unless the command itself is valid.
 	Validate() error
 }
 

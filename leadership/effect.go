@@ -61,7 +61,7 @@ type EffectRequest struct {
 	Attempt string
 }
 
-// Validate returns what is wrong with the request, with the code InvalidArgument.
+// Validate returns an InvalidArgument error unless the request is valid.
 func (r EffectRequest) Validate() error {
 	err := cmp.Or(r.LeaseRequest.Validate(), fields("effectId", r.ID.Validate()))
 	if err == nil && r.Attempt != "" {

@@ -86,7 +86,7 @@ type JournalRequest struct {
 	Applied Index
 }
 
-// Validate returns what is wrong with the request, with the code InvalidArgument.
+// Validate returns an InvalidArgument error unless the request is valid.
 func (r JournalRequest) Validate() error {
 	if err := r.Election.Validate(); err != nil {
 		return Invalid("election", err)

@@ -25,7 +25,7 @@ type JoinRequest struct {
 	Note        string        // for people: one line of at most 256 bytes
 }
 
-// Validate returns what is wrong with the request, with the code InvalidArgument.
+// Validate returns an InvalidArgument error unless the request is valid.
 func (r JoinRequest) Validate() error {
 	if err := validateNames(r.Election, r.CandidateID); err != nil {
 		return err
@@ -48,7 +48,7 @@ type LeaveRequest struct {
 	CandidateID CandidateID
 }
 
-// Validate returns what is wrong with the request, with the code InvalidArgument.
+// Validate returns an InvalidArgument error unless the request is valid.
 func (r LeaveRequest) Validate() error { return validateNames(r.Election, r.CandidateID) }
 
 // Member is one member of an election as an instance knows it.
@@ -110,7 +110,7 @@ type AcknowledgementRequest struct {
 	Wait         time.Duration // how long to wait for Need members: 0 to MaxWait
 }
 
-// Validate returns what is wrong with the request, with the code InvalidArgument.
+// Validate returns an InvalidArgument error unless the request is valid.
 func (r AcknowledgementRequest) Validate() error {
 	if r.JournalIndex < 0 {
 		return Invalid("journalIndex", fmt.Errorf("journalIndex is the index of an entry, or left out, and not %d", r.JournalIndex))

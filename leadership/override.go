@@ -38,7 +38,7 @@ func refuseReserved(e Election) error {
 // OverrideID names a standing order within its election, as "ban-17".
 type OverrideID string
 
-// OverrideKind is what a standing order does.
+// OverrideKind is the kind of a standing order.
 type OverrideKind string
 
 const (

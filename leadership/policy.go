@@ -8,8 +8,8 @@ import (
 	"regent/leadership/internal/form"
 )
 
-// Config is what an operator sets for an election. The zero Config is valid. Its durations are
-// bounded by LeaseBounds and the others there.
+// Config is the configuration of an election, set by an operator. The zero Config is valid. Its
+// durations are bounded by LeaseBounds and the others there.
 type Config struct {
 	// LeaseDuration is the duration of a lease unless its candidate asks for another; 0 is
 	// DefaultLeaseDuration.
@@ -55,7 +55,7 @@ func (c Config) Explicit() Config {
 	return c
 }
 
-// Check returns what is wrong with c, and the name of its field in the API.
+// Check returns an error unless c is valid, and the name of the wrong field in the API.
 func (c Config) Check() (field string, err error) {
 	if field, err := validateBounds(
 		bounded{"leaseDuration", c.LeaseDuration, LeaseBounds},

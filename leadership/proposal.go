@@ -97,7 +97,7 @@ type ProposeRequest struct {
 // Patience returns how long the call may wait in addition to its own work.
 func (r ProposeRequest) Patience() time.Duration { return r.Wait }
 
-// Validate returns what is wrong with the request, with the code InvalidArgument; the service
+// Validate returns an InvalidArgument error unless the request is valid; the service
 // checks the data.
 func (r ProposeRequest) Validate() error {
 	if err := cmp.Or(validateNames(r.Election, r.CandidateID), fields("proposalId", r.ID.Validate())); err != nil {
@@ -125,7 +125,7 @@ type DecideRequest struct {
 	Note    string // for people: one line of at most 256 bytes; may be empty
 }
 
-// Validate returns what is wrong with the request, with the code InvalidArgument.
+// Validate returns an InvalidArgument error unless the request is valid.
 func (r DecideRequest) Validate() error {
 	if err := r.LeaseRequest.Validate(); err != nil {
 		return err

@@ -41,7 +41,7 @@ type AcquireRequest struct {
 	InLine InLine
 }
 
-// InLine is what an instance adds to the call of a candidate that stands in its line.
+// InLine has the fields that an instance adds to the call of a candidate that stands in its line.
 type InLine struct {
 	// Instance is a random number that identifies the instance, or 0. A candidate that has come
 	// back through another instance is not withdrawn by the former one.
@@ -83,7 +83,7 @@ type Seating struct {
 // wait for longer, ask again.
 const MaxWait = time.Minute
 
-// Validate returns what is wrong with the request, with the code InvalidArgument.
+// Validate returns an InvalidArgument error unless the request is valid.
 func (r AcquireRequest) Validate() error {
 	_, err := r.Parse()
 	return err
@@ -178,7 +178,7 @@ type LeaseRequest struct {
 	Report []byte
 }
 
-// Validate returns what is wrong with the request, with the code InvalidArgument.
+// Validate returns an InvalidArgument error unless the request is valid.
 func (r LeaseRequest) Validate() error {
 	_, err := r.Parse()
 	return err
@@ -211,7 +211,7 @@ type TokenCheck struct {
 	Write bool
 }
 
-// Validate returns what is wrong with the question, with the code InvalidArgument.
+// Validate returns an InvalidArgument error unless the question is valid.
 func (r TokenCheck) Validate() error {
 	return cmp.Or(fields("election", r.Election.Validate()), fields("fencingToken", r.Token.Validate()))
 }
@@ -255,7 +255,7 @@ type ListRequest struct {
 // ValidatePrefix returns an InvalidArgument error unless a name can begin with the prefix.
 func ValidatePrefix(prefix string) error { return fields("prefix", validatePrefix(prefix)) }
 
-// Validate returns what is wrong with the request, with the code InvalidArgument.
+// Validate returns an InvalidArgument error unless the request is valid.
 func (r ListRequest) Validate() error {
 	if err := ValidatePrefix(r.Prefix); err != nil {
 		return err
@@ -290,7 +290,7 @@ type EventsRequest struct {
 	Limit    int      // 1 to MaxPageSize; 0 for DefaultPageSize
 }
 
-// Validate returns what is wrong with the request, with the code InvalidArgument.
+// Validate returns an InvalidArgument error unless the request is valid.
 func (r EventsRequest) Validate() error {
 	if err := r.Election.Validate(); err != nil {
 		return Invalid("election", err)

@@ -252,7 +252,7 @@ func (l *Lease) lose(err error) {
 	l.finish(l.because(ErrLost, cause), ErrLost)
 }
 
-// failed records a renewal that failed or whose outcome is unknown. It says nothing about who
+// failed records a renewal that failed or whose outcome is unknown. It does not say which candidate
 // leads, so the deadline stands.
 func (k *keeper) failed(err error) (next plan) {
 	left, again := k.fail(err)

@@ -7,7 +7,7 @@ import (
 	"regent/leadership"
 )
 
-// Configuration is what an operator has set, with the defaults filled in.
+// Configuration is the configuration of an election, with the defaults filled in.
 type Configuration struct {
 	LeaseDuration    Duration `json:"leaseDuration"`
 	MaxLeaseDuration Duration `json:"maxLeaseDuration,omitzero"`

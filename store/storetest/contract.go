@@ -50,7 +50,7 @@ func apply(c leadership.Command) func(rule.Snapshot) (rule.Change, error) {
 	return func(s rule.Snapshot) (rule.Change, error) { return rule.Apply(s, c) }
 }
 
-// renewalOf is what holder asks to renew or release the lease with that token.
+// renewalOf returns the renewal by which holder renews or releases the lease with that token.
 func renewalOf(e leadership.Election, holder string, token leadership.Token) rule.Renewal {
 	return rule.Renewal{Election: e, CandidateID: leadership.CandidateID(holder), KeyHash: hashOf(holder), Token: token}
 }

@@ -26,7 +26,7 @@ type Call struct {
 	Election leadership.Election // if the call is about one
 	Leases   []rule.Renewal
 	Marked   []leadership.EventID
-	// Decide is what an Update decides by. Around may replace it before it calls next.
+	// Decide is the decision of an Update. Around may replace it before it calls next.
 	Decide *func(rule.Snapshot) (rule.Change, error)
 }
 

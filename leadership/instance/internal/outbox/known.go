@@ -63,7 +63,7 @@ func (k *known) raise(e leadership.Election, to reach) {
 		}
 	}
 	switch {
-	case to.last == 0 || to.last < old.first-1: // heard, or overtaken by what is remembered
+	case to.last == 0 || to.last < old.first-1: // only heard, or behind the remembered run
 		to.first, to.last = old.first, old.last
 	case to.first <= old.last+1 && old.last > 0:
 		to.first, to.last = min(to.first, old.first), max(to.last, old.last)

@@ -154,8 +154,8 @@
 //
 // # Setting up
 //
-// Collections are created with their first document. These must be created, for the collection
-// group events:
+// Collections are created with their first document. Firestore does not create these by itself, for
+// the collection group events:
 //
 //	unannounced   ascending indexes: of scope collection group and of scope collection
 //	requestedAt   an ascending index: of scope collection group
@@ -165,8 +165,8 @@
 //
 //	deleteAfter   a TTL policy, and no index
 //
-// Firestore creates these indexes by itself, unless they are exempt, for the collection group
-// leadership:
+// Firestore creates these indexes by itself, unless their fields are exempt, for the
+// collection group leadership:
 //
 //	leaderId      an ascending index: of scope collection
 //	retireAt      an ascending index: of scope collection

@@ -41,7 +41,7 @@ func RunStore(t *testing.T, h Harness) {
 	}
 }
 
-// put makes a change of configuration, which every store must keep and tell of.
+// put returns a change of configuration, which every store must store with its event.
 func put(lock time.Duration) func(rule.Snapshot) (rule.Change, error) {
 	return apply(leadership.Configure{Config: leadership.Config{LockDelay: lock}})
 }
@@ -95,7 +95,7 @@ func (h *handles) events(s service.Store, e leadership.Election) []leadership.Ev
 	return events
 }
 
-// eventually repeats a call while the store says that it may be repeated, as its callers do.
+// eventually repeats a call while its error says that it may be repeated, as callers do.
 func eventually(call func() error) error {
 	var err error
 	for range 50 {

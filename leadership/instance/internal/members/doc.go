@@ -6,9 +6,9 @@
 //
 //	the member     that it is present, and which token it follows. Neither is checked
 //	the instance   which of its callers are members. Its sheets repeat that
-//	the view       the leader, its token and policy, as far as the instance knows. The registry has
-//	               only the term that it noticed last, to detect changes
-//	the store      everything that is decided. A quorum is a policy; it does not keep leaders apart
+//	the view       the leader, its token and policy, as far as the instance knows. The registry
+//	               has only the term that it noticed last, to detect changes
+//	the store      all decisions. A quorum is a policy; it does not keep leaders apart
 //
 // # How a candidate becomes a member
 //

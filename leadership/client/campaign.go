@@ -247,7 +247,7 @@ func (k *campaigner) note(ctx context.Context, err error) {
 	switch {
 	case errors.Is(err, leadership.LeaseHeld):
 		k.unknown = false
-	case errors.Is(err, leadership.OutcomeUnknown), k.request.Inherit: // Inherit is read after the grant
+	case errors.Is(err, leadership.OutcomeUnknown), k.request.Inherit: // the inheritance is read after the grant
 		k.unknown = true
 	}
 	if ctx.Err() != nil {

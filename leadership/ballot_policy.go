@@ -13,7 +13,7 @@ import (
 const (
 	DefaultWindow = 300 * time.Millisecond
 	MaxWindow     = 30 * time.Second
-	// NoWindow, as a window, asks for no ballot: each instance asks for its best candidate at once.
+	// NoWindow, as a window, means no ballot: each instance asks for its best candidate at once.
 	NoWindow = -time.Millisecond
 
 	MaxElectorate = 31 // names
@@ -21,8 +21,8 @@ const (
 	MaxGrace      = 10 * time.Minute
 )
 
-// BallotPolicy says which of the candidates should lead, and how many members must be present. The
-// zero BallotPolicy grants the first that asks.
+// BallotPolicy says which candidate should lead and how many members must be present. The zero
+// BallotPolicy grants the first candidate that asks.
 type BallotPolicy struct {
 	Strategy Strategy
 	Require  Names // a candidate without all of these capabilities is refused
@@ -38,12 +38,12 @@ type BallotPolicy struct {
 	Quorum  QuorumPolicy
 }
 
-// QuorumPolicy lets a candidate be granted only while enough members of the electorate are
-// present, and makes the election read-only when too few have been for the grace time. It is a
-// policy, and no part of what keeps leaders apart: that is the store.
+// QuorumPolicy allows grants only while enough members of the electorate are present, and makes the
+// election read-only when too few have been present for the grace time. It plays no part in keeping
+// two leaders apart: the store does that.
 //
-// A ballot keeps 16 bids, and with them the members that their instances have heard of. So members
-// of a larger quorum wait or join, or ask at one of a few instances: of many that only ask without
+// A ballot keeps 16 bids, and with them the members that their instances have heard of. Members of
+// a larger quorum should wait, join, or call one of a few instances: if many only ask without
 // waiting, some may not be counted.
 type QuorumPolicy struct {
 	Electorate Names         // candidate ids, at most MaxElectorate; "": no quorum is asked for
@@ -55,7 +55,7 @@ type QuorumPolicy struct {
 type Strategy string
 
 const (
-	StrategyFirstCome   Strategy = "firstCome" // which "" stands for
+	StrategyFirstCome   Strategy = "firstCome" // the default, as is ""
 	StrategyPriority    Strategy = "priority"
 	StrategyCapability  Strategy = "capability"
 	StrategyLeastLoaded Strategy = "leastLoaded"
@@ -67,7 +67,7 @@ func Strategies() []Strategy {
 	return []Strategy{StrategyFirstCome, StrategyPriority, StrategyCapability, StrategyLeastLoaded, StrategyRandom, StrategyRoundRobin}
 }
 
-// EffectiveWindow is how long bids are collected; 0 if there is no ballot.
+// EffectiveWindow returns how long bids are collected; 0 if there is no ballot.
 func (p BallotPolicy) EffectiveWindow() time.Duration {
 	switch {
 	case p.Window > 0:
@@ -81,7 +81,7 @@ func (p BallotPolicy) EffectiveWindow() time.Duration {
 // HasBallot reports whether candidates bid before one is granted.
 func (p BallotPolicy) HasBallot() bool { return p.EffectiveWindow() > 0 }
 
-// Explicit is p in the one form that is stored.
+// Explicit returns p in the form in which it is stored.
 func (p BallotPolicy) Explicit() BallotPolicy {
 	if p.Strategy == StrategyFirstCome {
 		p.Strategy = ""
@@ -149,10 +149,10 @@ func (q QuorumPolicy) validate() (field string, err error) {
 	return validateBounds(bounded{"policy.quorum.grace", q.Grace, GraceBounds})
 }
 
-// Size is how many members the electorate has; 0 if no quorum is asked for.
+// Size returns the number of members of the electorate; 0 if there is no quorum policy.
 func (q QuorumPolicy) Size() int { return len(q.Electorate.List()) }
 
-// Needed is how many members must be present; 0 if no quorum is asked for.
+// Needed returns how many members must be present; 0 if there is no quorum policy.
 func (q QuorumPolicy) Needed() int {
 	if q.Need == 0 && q.Electorate != "" {
 		return q.Size()/2 + 1
@@ -160,10 +160,10 @@ func (q QuorumPolicy) Needed() int {
 	return q.Need
 }
 
-// ToleratedFailures is how many members may be absent.
+// ToleratedFailures returns how many members may be absent.
 func (q QuorumPolicy) ToleratedFailures() int { return q.Size() - q.Needed() }
 
-// Bid is a candidate as it counts in a ballot.
+// Bid is a candidate's offer in a ballot.
 type Bid struct {
 	CandidateID CandidateID `json:"candidateId"`
 	Witness     bool        `json:"witness,omitempty"`
@@ -175,7 +175,7 @@ type Bid struct {
 	// Present are the members of the electorate that the bidding instance has heard of lately: bit
 	// i is the i-th name.
 	Present uint32 `json:"present,omitempty"`
-	// Instance is InLine.Instance of the call that wrote it: no other instance withdraws the bid.
+	// Instance is InLine.Instance of the call that wrote the bid: only that instance withdraws it.
 	Instance uint32 `json:"instance,omitempty"`
 }
 

@@ -8,15 +8,15 @@ import (
 	"regent/leadership/internal/form"
 )
 
-// Bounds are the least and the most that a duration may be; it is in whole milliseconds. A setting
-// may also be 0, for its default or for none.
+// Bounds limit a duration, which must be in whole milliseconds. A setting may also be 0, for its
+// default or for none.
 type Bounds struct {
 	Min, Max time.Duration
 
-	refusal string // of a name, the bounds and a duration that is out of them
+	refusal string // format of the error; its arguments are the name, the bounds and the duration
 }
 
-// The bounds of what operators and candidates name.
+// The bounds of the durations that operators and candidates set.
 var (
 	LeaseBounds    = Bounds{Min: MinLeaseDuration, Max: MaxLeaseDuration}
 	MaxLeaseBounds = Bounds{MinLeaseDuration, MaxLeaseDuration, "%s is %s, not %s; leave it out for no limit of the election's own"}
@@ -30,13 +30,13 @@ var (
 	ProposalBounds = Bounds{Min: MinProposalTTL, Max: MaxProposalTTL}
 )
 
-// String is as in "from 1s to 24h".
+// String returns the bounds as "from 1s to 24h".
 func (b Bounds) String() string { return "from " + form.Spoken(b.Min) + " to " + form.Spoken(b.Max) }
 
-// UpTo is as in "up to 24h".
+// UpTo returns the upper bound as "up to 24h".
 func (b Bounds) UpTo() string { return "up to " + form.Spoken(b.Max) }
 
-// Check returns why a duration of that name is out of bounds; nil if it is not.
+// Check returns an error that names the duration unless it is within the bounds.
 func (b Bounds) Check(name string, d time.Duration) error {
 	switch {
 	case d < b.Min || d > b.Max:
@@ -47,7 +47,7 @@ func (b Bounds) Check(name string, d time.Duration) error {
 	return nil
 }
 
-// bounded is a setting that is a duration, or 0.
+// bounded is a duration setting with its bounds. A value of 0 is not checked.
 type bounded struct {
 	field  string
 	value  time.Duration

@@ -10,7 +10,7 @@ import (
 	"regent/leadership/internal/form"
 )
 
-// Limits of what a candidate says of itself.
+// Limits of a Candidacy.
 const (
 	MinPriority         = math.MinInt32
 	MaxPriority         = math.MaxInt32
@@ -19,7 +19,7 @@ const (
 	MaxCapabilityLength = 64 // bytes of a name
 )
 
-// Role is what a member of an election does in it.
+// Role is the part that a member plays in an election.
 type Role string
 
 // The roles. A candidate asks for the lease; a witness stands in line, counts for the quorum, and
@@ -32,10 +32,10 @@ const (
 	RoleLeader    Role = "leader"
 )
 
-// Candidacy is what a candidate says of itself. It counts while the candidate waits; that of its
-// newest call counts.
+// Candidacy is a candidate's description of itself, by which strategies compare it. It counts while
+// the candidate waits; a new call replaces it.
 type Candidacy struct {
-	Role         Role  // RoleCandidate, which "" stands for, or RoleWitness
+	Role         Role  // RoleCandidate or RoleWitness; "" is RoleCandidate
 	Priority     int64 // MinPriority to MaxPriority; a greater one is better
 	Load         int64 // 0 to MaxLoad; a smaller one is better
 	Capabilities Names
@@ -53,11 +53,12 @@ func (c Candidacy) validate() (field string, err error) {
 	return "capabilities", c.Capabilities.validateCapabilities("capabilities")
 }
 
-// Names is a set of names in the one form that can be compared with ==: sorted, each once, with a
-// space between two.
+// Names is a set of names in a canonical form that can be compared with ==: sorted, without
+// repeats, separated by one space.
 type Names string
 
-// NewNames returns the set of the names. The caller validates them; none may have a space in it.
+// NewNames returns the set of the names. The caller must have validated them; none may contain a
+// space.
 func NewNames(names ...string) Names {
 	sorted := slices.Clone(names)
 	slices.Sort(sorted)
@@ -80,10 +81,10 @@ func (n Names) Without(other Names) []string {
 	return slices.DeleteFunc(n.List(), other.Has)
 }
 
-// Shared is how many names are in both sets.
+// Shared returns how many names are in both sets.
 func (n Names) Shared(other Names) int { return len(n.List()) - len(n.Without(other)) }
 
-// Validate accepts the one form.
+// Validate returns an error unless n is in canonical form.
 func (n Names) Validate() error {
 	all := n.List()
 	for i, name := range all {
@@ -94,7 +95,7 @@ func (n Names) Validate() error {
 	return nil
 }
 
-// validateCapabilities accepts at most MaxCapabilities names, each made as a candidate's id is.
+// validateCapabilities accepts at most MaxCapabilities names, each in the form of a candidate's id.
 func (n Names) validateCapabilities(field string) error {
 	all := n.List()
 	if len(all) > MaxCapabilities {

@@ -5,6 +5,6 @@ import _ "embed"
 //go:embed README.md
 var concepts string
 
-// Concepts is README.md, which explains the words of this project: under each heading a list of
-// entries, "- **word**, **another**: text".
+// Concepts returns README.md, the glossary of this project: under each heading a list of entries,
+// "- **word**, **another**: text".
 func Concepts() string { return concepts }

@@ -6,17 +6,16 @@ import "time"
 // 0.1 %. A machine that keeps its time by NTP is within 500 parts in a million.
 const Drift = 1000
 
-// Deadline is the leader's half of the rules: the moment, on the leader's own clock, from which it
-// must not believe that it leads. sent is when the request that granted or renewed the lease left,
-// read before it left. waited is how long the request stood in line (Grant.Waited), left is what
-// the reply says is left of the lease (Lease.ExpiresIn), and margin is the time that the leader
-// needs to stop.
+// Deadline returns the moment, on the leader's own clock, from which the leader must not believe
+// that it leads. sent is when the request that granted or renewed the lease left, read before it
+// left. waited is how long the request stood in line (Grant.Waited), left is the remaining time of
+// the lease in the reply (Lease.ExpiresIn), and margin is the time that the leader needs to stop.
 //
-// The lease began when the request had been sent and had waited, or later, so it ends left after
-// that, or later. A clock that is slow by no more than Drift shows no more than the deadline then.
+// The lease began at sent+waited at the earliest, so it ends at sent+waited+left at the earliest. A
+// clock that is slow by at most Drift shows at least the deadline, without the margin, by then.
 // waited was measured by a server's clock, which may be fast by as much, so Drift counts twice
-// there. A deadline counted from the reply would be late by as long as the reply took, and a
-// network or a suspended machine may take any time.
+// there. A deadline counted from the arrival of the reply would be too late by the time that the
+// reply took, which on a slow network or a suspended machine may be any time.
 //
 // The clock must be one that cannot be set and that runs while the machine is suspended; see
 // package boottime.
@@ -24,7 +23,7 @@ func Deadline(sent, waited, left, margin time.Duration) time.Duration {
 	return sent + slow(slow(waited)+left) - margin
 }
 
-// slow returns the least that a clock which is slow by Drift may show after d.
+// slow returns the least time that a clock which is slow by Drift may show after d.
 func slow(d time.Duration) time.Duration {
 	if d == 0 {
 		return 0

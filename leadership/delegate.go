@@ -14,19 +14,18 @@ const (
 	DefaultChildren = 64 // of one election
 	MaxChildren     = 10_000
 	MaxBudget       = int64(MaxToken)
-	// AsParent, as a limit of a child, stands for what its parent has: one level less, so many
-	// children, and none of its budget.
+	// AsParent, as a limit of a child, derives the limit from its parent: one level less, the same
+	// number of children, and no part of the budget.
 	AsParent = -1
 )
 
-// Delegation is the part of a Config that limits what a leader may delegate. In an election without
-// a parent, 0 stands for the default, and for a budget without limit; in one with a parent, for
-// none.
+// Delegation is the part of a Config that limits what a leader may delegate. Without a parent, a 0
+// stands for the default, and as the budget for no limit; with a parent, a 0 allows none.
 type Delegation struct {
-	Parent   Election `json:"parent,omitempty"`   // of which the election is a part; its name begins with the parent's and a dot
+	Parent   Election `json:"parent,omitempty"`   // the election that this one is a part of; its name and a dot begin this one's name
 	Depth    int      `json:"depth,omitempty"`    // levels of elections below this one: up to MaxDepth
-	Children int      `json:"children,omitempty"` // elections that are made right below this one, in all: up to MaxChildren
-	Budget   int64    `json:"budget,omitempty"`   // units of the caller's choice that its children get together: up to MaxBudget
+	Children int      `json:"children,omitempty"` // elections ever made directly below this one: up to MaxChildren
+	Budget   int64    `json:"budget,omitempty"`   // units of the caller's choice for all children together: up to MaxBudget
 }
 
 // Validate returns an error unless each part is within its bounds.
@@ -47,8 +46,8 @@ func (d Delegation) Validate() error {
 	return nil
 }
 
-// Limits are those that count: the defaults are filled in. A budget of 0 is no limit if the
-// election has no parent.
+// Limits returns the limits with the defaults filled in. A budget of 0 is no limit if the election
+// has no parent.
 func (d Delegation) Limits() Limits {
 	if d.Parent == "" {
 		d.Depth, d.Children = cmp.Or(d.Depth, DefaultDepth), cmp.Or(d.Children, DefaultChildren)
@@ -56,7 +55,7 @@ func (d Delegation) Limits() Limits {
 	return Limits{Depth: d.Depth, Children: d.Children, Budget: d.Budget}
 }
 
-// Limits are what the leader of a delegated election may delegate in turn.
+// Limits bound what the leader of a delegated election may delegate in turn.
 type Limits struct {
 	Depth    int   `json:"depth,omitempty"`
 	Children int   `json:"children,omitempty"`
@@ -76,7 +75,7 @@ func (l Limits) Validate() error {
 	return nil
 }
 
-// validateHierarchy checks the parts of a Config that are about other elections.
+// validateHierarchy checks LeadersOf and Delegation, which refer to other elections.
 func (c Config) validateHierarchy() (field string, err error) {
 	if c.LeadersOf != "" {
 		if err := validatePrefix(c.LeadersOf); err != nil {
@@ -89,7 +88,7 @@ func (c Config) validateHierarchy() (field string, err error) {
 	return "policy.delegation", c.Delegation.Validate()
 }
 
-// ChildOf reports whether the name is that of a direct child.
+// ChildOf reports whether e is the name of a direct child of parent.
 func (e Election) ChildOf(parent Election) bool {
 	rest, below := strings.CutPrefix(string(e), string(parent)+".")
 	return below && rest != "" && !strings.Contains(rest, ".")
@@ -98,21 +97,21 @@ func (e Election) ChildOf(parent Election) bool {
 // DelegateRequest makes an election for a part of the caller's task.
 type DelegateRequest struct {
 	LeaseRequest
-	Child  string // the last part of its name: the first is the parent's
+	Child  string // the last part of the new election's name; the first is the parent's name
 	Limits Limits // AsParent for what the parent has
 }
 
 // Limits of reading a tree.
 const (
 	MaxTree = 1000 // elections that a tree may have
-	// MaxTreeReads is how many elections are read for a tree. They are all whose names begin as
-	// those below the root do, delegated or not, deleted or not.
+	// MaxTreeReads is how many elections are read for a tree. All whose names begin with the root's
+	// and a dot are read, delegated or not, deleted or not.
 	MaxTreeReads = 10 * MaxTree
 )
 
-// Tree is an election with what was delegated below it.
+// Tree is an election with the elections delegated below it.
 type Tree struct {
-	Leases   []Lease // the parents before their children
-	Complete bool    // there were no more, and all that could have been were read
+	Leases   []Lease // parents before their children
+	Complete bool    // no limit was hit: the tree has no other elections
 	Read     int     // how many elections were read below the first; not told to clients
 }

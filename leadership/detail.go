@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// Detail is what Event.Detail says, of each event a few members. They are in the order of their
-// names, which is how they are stored. A member that may be 0 and is written then is a pointer.
+// Detail is the decoded Event.Detail; each event uses a few of its members. The members must stay
+// in the order of their names, in which they are stored. A member is a pointer if its 0 is written.
 type Detail struct {
 	Bad                *int        `json:"bad,omitzero"`
 	BadVerdicts        int         `json:"badVerdicts,omitzero"`
 	Because            string      `json:"because,omitzero"` // EndsHandOver or BecausePreempt
-	Bids               int         `json:"bids,omitzero"`    // of candidates
+	Bids               int         `json:"bids,omitzero"`    // how many candidates have bid
 	Budget             *int64      `json:"budget,omitzero"`
 	Calls              int64       `json:"calls,omitzero"`
 	CandidateID        CandidateID `json:"candidateId,omitzero"`
@@ -24,7 +24,7 @@ type Detail struct {
 	EndsBy             time.Time   `json:"endsBy,omitzero"`
 	ErrorRate          json.Number `json:"errorRate,omitzero"`
 	Errors             int64       `json:"errors,omitzero"`
-	Failures           int         `json:"failures,omitzero"` // of terms, within WithinMS
+	Failures           int         `json:"failures,omitzero"` // failed terms within WithinMS
 	From               Token       `json:"from,omitzero"`     // of the epoch before
 	Good               *int        `json:"good,omitzero"`
 	Have               int         `json:"have,omitzero"` // approvals
@@ -32,12 +32,12 @@ type Detail struct {
 	LeaseDurationMS    int64       `json:"leaseDurationMs,omitzero"`
 	Mode               PauseMode   `json:"mode,omitzero"`
 	Need               int         `json:"need,omitzero"`
-	NewEpoch           bool        `json:"newEpoch,omitzero"` // is asked for
-	Others             []ShownBid  `json:"others,omitzero"`   // the best of them
+	NewEpoch           bool        `json:"newEpoch,omitzero"` // the leader asks for a new epoch
+	Others             []ShownBid  `json:"others,omitzero"`   // the best of the other bids
 	Outcome            Outcome     `json:"outcome,omitzero"`
 	Override           OverrideID  `json:"override,omitzero"`
 	Place              int         `json:"place,omitzero"`   // the winner's among all bids, from 1
-	Present            int         `json:"present,omitzero"` // members of the electorate
+	Present            int         `json:"present,omitzero"` // members of the electorate that are present
 	Principal          string      `json:"principal,omitzero"`
 	Progress           *int64      `json:"progress,omitzero"`
 	RetireAfterMS      int64       `json:"retireAfterMs,omitzero"`
@@ -49,12 +49,12 @@ type Detail struct {
 	Until              time.Time   `json:"until,omitzero"` // the end of the order, or of the cooldown
 	Value              int64       `json:"value,omitzero"`
 	Verdict            Verdict     `json:"verdict,omitzero"`
-	Verdicts           int         `json:"verdicts,omitzero"` // bad ones that trip
+	Verdicts           int         `json:"verdicts,omitzero"` // how many bad verdicts trip
 	Winner             *ShownBid   `json:"winner,omitzero"`
 	WithinMS           int64       `json:"withinMs,omitzero"`
 }
 
-// ShownBid is a bid as the event of a grant shows it: what the strategy counts.
+// ShownBid is a bid as the event of a grant shows it: the values that the strategy compares.
 type ShownBid struct {
 	CandidateID CandidateID `json:"candidateId"`
 	Draw        string      `json:"draw,omitzero"` // its first eight bytes
@@ -64,12 +64,12 @@ type ShownBid struct {
 	Since       *time.Time  `json:"since,omitzero"`
 }
 
-// ReadDetail returns what the event's detail says, as far as this program knows its members.
+// ReadDetail decodes the event's detail. It ignores members that this version does not know.
 func (e Event) ReadDetail() Detail {
 	if e.Detail == "" {
 		return Detail{}
 	}
 	var d Detail
-	_ = json.Unmarshal([]byte(e.Detail), &d) // what cannot be read says nothing
+	_ = json.Unmarshal([]byte(e.Detail), &d) // a member that cannot be decoded stays empty
 	return d
 }

@@ -35,7 +35,7 @@
 //	leadership/rule     the record, its codec, and the rules  <--  store: memory, file, firestore,
 //	  |                                                            spanner: a Store each
 //	  v
-//	leadership          this package: what callers name, ask and are told, from the standard
+//	leadership          this package: names, requests, answers and errors; imports the standard
 //	                    library alone
 //
 // # States
@@ -74,15 +74,15 @@
 //
 // # Repeats
 //
-// A copy of a call may come late, also when its caller has long gone on. So a call that changes
+// A copy of a call may come late, even when its caller has long moved on. So a call that changes
 // something names what it changes: the token of a term, the revision that it was decided on, the id
-// of an order, the end of a wait. Then a copy is known, or refused, and changes nothing: at once,
-// after its effect was undone, in a later term or epoch, and after a restore. Exceptions: An
+// of an order, the end of a wait. Then a copy is recognized or refused, and changes nothing: at
+// once, after its effect was undone, in a later term or epoch, and after a restore. Exceptions: An
 // acquire grants anew once its lease was released (see "Identity"), and its metadata replaces other
-// metadata. A request for an approval that comes after it asks once more. A ready counts for each
-// hand-over of its term to the same candidate. A leave ends a later membership of the same id until
-// that member joins again. A proposal whose ttl is over is open anew, and so is an effect that was
-// done and is kept no longer. Package store/storetest has the table of all verbs.
+// metadata. A request for an approval that comes after the approval asks once more. A ready counts
+// for each hand-over of its term to the same candidate. A leave ends a later membership of the same
+// id until that member joins again. A proposal whose ttl is over is open anew, and so is an effect
+// that was done and is no longer kept. Package store/storetest has the table of all verbs.
 //
 // A copy of a call that was refused is decided as the first one was, and may succeed then. So a
 // release, a step-down and a yield are a leader's last word: once it has sent one it must not act
@@ -102,10 +102,10 @@
 //	S >= E+G         it has ended, and the next one may be granted
 //	S >= E+L+G       so, too, if it ended without a release
 //
-// EndsBy is an instant that no renewal passes, with a reason (Record.EndsBecause): a maximum term,
-// a missing approval, an eviction, a hand-over. It lies no earlier than the end that the leader was
-// already promised, unless the leader agrees, by its release or its yield. A leader needs no logic
-// for it: the remaining time that it is told obeys EndsBy already.
+// EndsBy is an instant past which no renewal extends the lease, with a reason (Record.EndsBecause):
+// a maximum term, a missing approval, an eviction, a hand-over. It is never earlier than the end
+// that the leader was already promised, unless the leader agrees, by its release or its yield. A
+// leader needs no logic for it: the remaining time that it is told obeys EndsBy already.
 //
 // Replies carry the time that remains (Lease.ExpiresIn), never an instant to compare a local clock
 // with. A leader must stop at its Deadline: sent + ExpiresIn×0.999 − margin. It reads sent before
@@ -116,50 +116,50 @@
 // An operator who deletes a held election ends the lease in the store. Its leader learns of it at
 // its next renewal; until the lease would have ended by itself no other is granted.
 //
-// Unlock is the one exception. An operator ends a wait at once that no caller can end otherwise,
-// and acknowledges until when the former leader may believe: two leaders may then believe at the
-// same time. The next grant has a higher token, so fencing still protects what is written.
+// Unlock is the one exception. With it an operator ends a wait at once that cannot be ended
+// otherwise, and acknowledges until when two leaders may believe that they lead. The next grant
+// has a higher token, so fencing still protects all writes.
 //
 // # Orders, limits and reports
 //
 // A person can always overrule a leader, and a policy can limit it. All of it acts through EndsBy:
 // the earliest of these ends of the term, but never earlier than what the leader was promised.
 //
-//	maxTerm    so long after the grant
-//	approval   so long after enough principals approved; if a term ends earlier, the next has what
-//	           is left
-//	stuck      so long after the last progress that the leader reported
+//	maxTerm    that long after the grant
+//	approval   that long after enough principals approved; if a term ends earlier, the next has
+//	           the rest of that time
+//	stuck      that long after the last progress that the leader reported
 //	evicted, drained, handOver
 //	           the end already promised, by an operator's order
-//	handOver   so long after the leader has named its successor
-//	parent     the end of the lease that this one stands on, as it is known
+//	handOver   that long after the leader has named its successor
+//	parent     the end of the lease that this one stands on, as last read
 //
-// An end counts for one term. Configure lifts at once what the policy no longer limits; what it
-// limits anew counts from the next grant.
+// An end counts for one term. A limit that Configure removes from the policy is lifted at once; a
+// limit that it adds counts from the next grant.
 //
 // An operator's order has a reason and, if it stands for a time, an end. A standing order is an
-// Override: assign (only this candidate is granted), pause (none is), ban (this one is not; or none
-// that calls as this verified principal, whatever its id). It bars grants; it never takes a lease
+// Override: assign (only this candidate is granted), pause (none is), ban (this candidate is not,
+// or no candidate that calls as this verified principal). It bars grants; it never takes a lease
 // away. It outlives the term, a deletion, and a move to another store. Evict, pause with drain, and
 // assign to another candidate also end the present term, at the end already promised. Resume and
-// lift take that back as long as the term lasts, but for an eviction. The same order again writes
-// nothing. An eviction that may be repeated must name its fencing token: without one it is about
-// the leader of that moment.
+// lift take that back while the term lasts, except for an eviction. The same order again writes
+// nothing. An eviction that may be repeated must name the fencing token: without one it applies to
+// the leader of the moment.
 //
-// A halt bars grants in all elections of a pattern of names, also in those that do not exist yet.
+// A halt bars grants in all elections that match a pattern, even in those that do not exist yet.
 // An instance reads the halts at most five seconds before a grant, or gives the grant back if the
 // election is halted by then. Leaders go on.
 //
 // Approvals are counted in rounds. A round ends when as many principals as the policy needs have
-// approved. The shortest time that one of them gave counts. The same order is counted once: it
+// approved. The shortest time that one of them gave counts. A repeated order is counted once: it
 // names the revision that it was decided on, so that the same words at a later one are a new order.
 // If a term ends for want of an approval, no lease is granted until there is one, under the last
-// fencing token. With newEpoch the same leader goes on under the next token: what was begun before
-// is stale. Its renewal with the old token is refused with the reason EPOCH; it acquires again.
+// fencing token. With newEpoch the same leader goes on under the next token: work begun before is
+// stale. Its renewal with the old token is refused with the reason EPOCH; it acquires again.
 //
 // A leader that obeys its deadline releases a while before the end. A release with half of a lease
-// or less left before an end for want of an approval, or of progress, leaves behind what that end
-// would: the wait for an approval, or the cooldown.
+// or less left before an end for want of an approval, or of progress, has the consequence of that
+// end: the wait for an approval, or the cooldown.
 //
 // A renewal may carry a Report. Its counters never fall within a term. The rule Renew judges it by
 // the policy. A leader that trips (over its budget, too many errors, too many bad verdicts) loses
@@ -168,9 +168,9 @@
 // once in a term. A leader without progress needs no trip: it cannot renew beyond its end, and is
 // deposed then.
 //
-// What many terms cost together SeriesPolicy limits: how many may fail, and how much they may use.
-// Beyond it the election is parked, with an event, by the change that ends the term: no lease is
-// granted until there is an approval, under the last fencing token.
+// SeriesPolicy limits many terms together: how many may fail, and how much they may use. The change
+// that ends the term which exceeds it parks the election, with an event: no lease is granted until
+// there is an approval, under the last fencing token.
 //
 // The policy's cooldown makes a trip a circuit breaker, one for each candidate:
 //
@@ -185,19 +185,19 @@
 //	          +------------------------- | leases of 10 s    | <-------------------+
 //	                                     +-------------------+    the ban is over
 //
-// It bars the candidate or, with cooldownOf principal, also all that call as the principal that the
-// grant has noted, who then share the probation. It is closed, too, once an operator lifts the ban,
-// or if the candidate was not granted for a day after the ban. While eight bans stand no other
-// candidate is granted either, for a ninth would have no place. A longer lease after a probation
-// begins with the leader's next report or acquire. Explain says why a candidate does not lead.
-// Acquire refuses by the same reasons.
+// The ban is for the candidate or, with cooldownOf principal, also for all candidates that call as
+// the principal noted by the grant; they then share the probation. The breaker also closes once an
+// operator lifts the ban, or if the candidate is not granted for a day after the ban. While eight
+// bans stand no other candidate is granted either, for there is no room to note a ninth. A longer
+// lease after a probation begins with the leader's next report or acquire. Explain says why a
+// candidate does not lead. Acquire refuses by the same reasons.
 //
 // # Who should lead
 //
-// Without a policy the first candidate that asks is granted. BallotPolicy says otherwise: a
-// Strategy says which of two candidates is the better one, by what they say of themselves
-// (Candidacy); Rank has the table. A candidate without a capability that the policy requires is
-// refused at once, with NotEligible. A witness is never granted.
+// Without a policy the first candidate that asks is granted. With a BallotPolicy a Strategy decides
+// which of two candidates is the better one, by their Candidacy; Rank has the table. A candidate
+// without a capability that the policy requires is refused at once, with NotEligible. A witness is
+// never granted.
 //
 // Candidates of several instances meet in a ballot, in the record and only while no candidate
 // leads. The first call of a vacant election opens it and writes a bid, by a quiet change. With a
@@ -218,16 +218,15 @@
 // 16. A new policy, a standing order, a deletion, and a move of the election end a ballot; the next
 // call opens another.
 //
-// The event of the grant tells what each bid had to offer, so that a reader can repeat the result
-// with Rank, which says, too, what a candidate can do to steer a draw. An instance bids only the
-// best candidate of its own line.
+// The event of the grant shows the values of each bid, so that a reader can repeat the result with
+// Rank, which also says how a candidate could steer a draw. An instance bids only for the best
+// candidate of its own line.
 //
 // Where the policy says preempt, a better candidate need not wait for the leader to stop: its
 // challenge lets the term end, at the end that the leader was promised and never earlier, and the
-// ballot after that decides. It must be better by what the strategy counts; a lower id alone is not
-// enough. The leader counts with what it said when it was granted, and is safe until minTerm after
-// the grant. A challenger that goes away, or that an order bars, takes its challenge with it, as
-// does a policy that changes.
+// ballot after that decides. It must be better by the strategy; a lower id alone is not enough. The
+// leader counts with its Candidacy at the grant, and is safe until minTerm after the grant. The
+// challenge ends if the challenger goes away, if an order bars it, or if the policy changes.
 //
 // A quorum lets a candidate be granted only while enough members of an electorate are present. Each
 // bid names the members that its instance has heard of lately; the union of the live bids counts,
@@ -237,10 +236,11 @@
 //
 // # Seats
 //
-// An election with Config.Seats is led by so many: each grant is of one of its seats, an election
-// of its own. The policy and the standing orders of the whole count for all. A seat has the newest
-// revision of the whole that it has heard of, and takes no grant by an older one; a change of the
-// whole is answered once all have heard. With fewer seats, the terms at those beyond run out.
+// An election with Config.Seats has up to that many leaders: each grant is of one seat, which is an
+// election of its own. The policy and the standing orders of the whole election apply to each seat.
+// A seat notes the newest revision of the whole that it was told, and refuses a grant decided on an
+// older one; a change of the whole is answered once all seats were told. If Seats becomes less, the
+// terms at the seats beyond it run out.
 //
 // # Succession
 //
@@ -261,12 +261,12 @@
 // the successor with its key. A successor that an order bars is refused as it would be at any time;
 // so is one without the quorum that the policy asks for.
 //
-// Nothing waits for a process that has died. Without a yield the term ends by the time of the
+// Nothing waits for a process that has died. Without a yield the term ends at the end of the
 // hand-over, or earlier by itself. After a yield the successor has YieldWindow, but no longer than
-// the lease had; then the lease ends as any other, and the line goes on. The successor of an assign
-// order, and a better candidate whose challenge ends the term, may say that they are ready, too,
-// and the leader may yield to them. An order comes first, then a challenge, then the
-// leader's choice. An order that bars the successor takes the hand-over back.
+// the lease had; then the lease ends as any other, and the next in line is granted. The successor
+// of an assign order, and a better candidate whose challenge ends the term, may say ready, too, and
+// the leader may yield to them. An order comes first, then a challenge, then the leader's choice.
+// An order that bars the successor takes the hand-over back.
 //
 // A yield is the one way in which a lease gets shorter than was promised, because its leader gives
 // the promise up. So a caller that has sent one must not act as the leader again, whatever the
@@ -277,10 +277,10 @@
 //
 // # Leases that stand on others
 //
-// A lease may stand on another lease: where Config.LeadersOf says so, or where its candidate wants
-// it (Via), on one that the same candidate holds; in an election that was delegated, on that of its
-// parent, whichever candidate has it. LeadersOf counts only elections that an operator has
-// configured, because a candidate can make others.
+// A lease may stand on another lease. With Config.LeadersOf, or if the candidate asks for it (Via),
+// that is another lease of the same candidate; in a delegated election it is the parent's lease,
+// whichever candidate holds it. LeadersOf counts only elections that an operator has configured,
+// because a candidate can make others.
 //
 // A grant needs the parent's lease by a strong read before its commit, and by another one after it.
 // If the parent has ended in between, the grant is given back, and the candidate is refused. A

@@ -5,23 +5,23 @@ import (
 	"time"
 )
 
-// Cause is one reason why a candidate does not lead, or may soon not lead any more.
+// Cause is one reason why a candidate does not lead, or may soon stop leading.
 type Cause struct {
 	Code      Reason
-	Until     time.Time     // zero if that is not known
-	Left      time.Duration // until then; 0 if it is not known
+	Until     time.Time     // when the cause ends; zero if unknown
+	Left      time.Duration // the time until then; 0 if unknown
 	LeaderID  CandidateID   // with HELD
 	Only      CandidateID   // with ASSIGNED: the one candidate that is granted
 	Override  OverrideID    // the standing order
-	Actor     string        // that gave it
-	Pattern   CandidateID   // with BANNED: all candidates of this pattern are
-	Elections Election      // with HALTED: all elections of this pattern are
-	Principal string        // with BANNED: it is banned, and the candidate only if it calls as it
-	Because   string        // what that principal said
-	Position  int           // in line, or with BALLOT, OUTRANKED and QUORUM among the bids, from 1; 0 if it is not known
-	Of        int           // with IN_LINE: how many stand in line at this instance; in a ballot: how many have bid
-	Have      int           // with QUORUM, and with HELD for a challenger without one: how many members are present
-	Need      int           // so, too: how many must be
+	Actor     string        // the principal that gave the order
+	Pattern   CandidateID   // with BANNED: the pattern of ids that is banned, if it is one
+	Elections Election      // with HALTED: the pattern of elections that is halted
+	Principal string        // with BANNED: the banned principal, if not an id is; it bars the candidate when that calls as it
+	Because   string        // the reason that Actor gave
+	Position  int           // from 1, in line or, with BALLOT, OUTRANKED and QUORUM, among the bids; 0 if unknown
+	Of        int           // with IN_LINE: how many candidates wait at this instance; in a ballot: how many have bid
+	Have      int           // with QUORUM, and with HELD for a challenger without a quorum: how many members are present
+	Need      int           // with Have: how many must be present
 }
 
 // Explanation says whether a candidate leads and, if not, why.
@@ -29,13 +29,14 @@ type Explanation struct {
 	Election    Election
 	CandidateID CandidateID
 	Leads       bool
-	Seat        int     // at which it leads, of an election that has seats
-	Causes      []Cause // the most lasting first
+	Seat        int     // the seat at which it leads, if the election has seats
+	Causes      []Cause // those about the candidate first, then those about all candidates
 	ReadAt      time.Time
-	Reads       int // of seats, strongly, for it; not told to clients
+	Reads       int // how many seats were read strongly for it; not told to clients
 }
 
-// Banned names what a cause of the code BANNED bars, where it bars the candidate.
+// Banned describes, for a sentence, what a cause with the code BANNED bars: a principal, a pattern
+// of ids, or the candidate itself.
 func (c Cause) Banned(by CandidateID) string {
 	switch {
 	case c.Principal != "":

@@ -14,93 +14,93 @@ const (
 	Vacant State = "vacant"
 )
 
-// Lease is what callers may know of an election at one moment. It never holds a key.
+// Lease is an election at one moment, as callers may see it. It never holds a key.
 type Lease struct {
 	Election      Election
 	State         State
 	LeaderID      CandidateID // empty if vacant
 	Token         Token       // of the leader or, if vacant, of the last one
 	Revision      Revision
-	LeaseDuration time.Duration // of the lease or, if vacant, what the next one gets unless it asks for another
+	LeaseDuration time.Duration // of the lease or, if vacant, of the next one unless the candidate asks for another
 	Metadata      Metadata      // of the leader
 	Note          string        // of the leader's acquire
 
-	// ExpiresIn is what is left of the lease, counted from ReadAt; zero if vacant.
+	// ExpiresIn is the time from ReadAt until the lease ends; zero if vacant.
 	ExpiresIn time.Duration
-	// RenewIn is when the leader should renew next, counted from ReadAt: a third of the lease after
-	// its last heartbeat.
+	// RenewIn is the time from ReadAt until the leader should renew: a third of the lease after its
+	// last heartbeat.
 	RenewIn time.Duration
-	// LockedFor is how long it takes until a lease can be granted, counted from ReadAt, though the
-	// election is vacant.
+	// LockedFor is the time from ReadAt until the vacant election can be granted again.
 	LockedFor time.Duration
-	// Lapsed says that the lease has run out and that its end is not recorded yet: there is no
-	// event of it, and no new revision.
+	// Lapsed reports that the lease has run out, but its end is not recorded yet: there is no event
+	// and no new revision for it.
 	Lapsed bool
 
 	// Instants of the store's clock, for people. They must not be compared with any other clock.
 	AcquiredAt, LastHeartbeat, LeaseExpiration, ReadAt time.Time
-	// CreatedAt is so, too, in seconds since 1970; 0 if that is not known. It is not on the wire.
+	// CreatedAt is when the election was created, by the same clock, in seconds since 1970; 0 if
+	// unknown. It is not on the wire.
 	CreatedAt int64
-	// VacantSince is when the last lease ended or, if that was later, the vacant election was
-	// configured. It is not on the wire.
+	// VacantSince is when the last lease ended or when the vacant election was configured,
+	// whichever is later. It is not on the wire.
 	VacantSince time.Time
 
-	// EndsBy is the instant that no renewal passes, zero if there is none, and EndsBecause why.
-	// LeaseExpiration and ExpiresIn obey it already. EndsIn is what is left until then.
+	// EndsBy is the instant past which no renewal extends the lease, zero if there is none, and
+	// EndsBecause the reason. LeaseExpiration and ExpiresIn obey it already. EndsIn is the time
+	// from ReadAt until EndsBy.
 	EndsBy      time.Time
 	EndsBecause EndReason
 	EndsIn      time.Duration
 
-	// Report is what the leader said last of its work, at ReportedAt, which was ReportAge before
-	// ReadAt.
+	// Report is the leader's last report on its work, made at ReportedAt, which was ReportAge
+	// before ReadAt.
 	Report     ReportText
 	ReportedAt time.Time
 	ReportAge  time.Duration
 
 	Config  Config
 	Deleted bool
-	// Seat is the number of the seat that the election is; 0 if it is none. See Config.Seats.
+	// Seat is the seat's number if the election is a seat of another one, else 0. See Config.Seats.
 	Seat int
-	// Configured, in the answer to CheckToken, says that an operator has configured the election.
-	// Others are made by candidates: by the first acquire, or as a part of a task.
+	// Configured, in the answer to CheckToken, reports whether an operator configured the election.
+	// The others were made by candidates: by the first acquire, or as a part of a task.
 	Configured bool
 
-	// DrawSecret and LastLeader are of the Draw of the next term. They are for instances, which
-	// rank the candidates in their lines: no caller may be shown the secret.
+	// DrawSecret and LastLeader are the inputs of Draw for the next term. Instances use them to
+	// rank the candidates in their lines; the secret must not be shown to a caller.
 	DrawSecret string
 	LastLeader CandidateID
 	// Challenger is the better candidate for which the present term ends.
 	Challenger CandidateID
 	// Succession is the hand-over that is under way.
 	Succession Succession
-	// NotServing says that the leader has not said that it serves, and the policy wants it to.
+	// NotServing reports that the policy requires the leader to say that it serves, and that it has
+	// not said so yet.
 	NotServing bool
 	// Parent is the lease that this one stands on.
 	Parent Parent
-	// Parked is why no candidate is granted until operators approve; see SeriesPolicy. "" if that
-	// is not so.
+	// Parked is why no candidate is granted until operators approve; "" if the election is not
+	// parked. See SeriesPolicy.
 	Parked string
-	// PreviousEnd is why the last term ended; for what a leader inherits.
+	// PreviousEnd is why the last term ended. It is for Inheritance.
 	PreviousEnd EndReason
 
-	// Overrides are the standing orders, in the answer to an order and to who asks for them, and
-	// always of HaltsElection.
+	// Overrides are the standing orders. They are set in the answer to an order, in the answer to a
+	// read that asks for them, and always for HaltsElection.
 	Overrides Overrides
 
-	// Ticket is in the answer to the leader's own acquire and renewal, if the store needs one: the
+	// Ticket, if the store needs one, is set in the answer to the leader's acquire or renewal. The
 	// leader sends it with its next renewal.
 	Ticket Ticket
-	// Statement is in an answer to the leader that asked for it, and that the server could sign: a
-	// compact JWS, which others verify without a server. See package statement. StatementError is
-	// why there is none.
+	// Statement, if the leader asked for one, is a compact JWS that others verify without a server;
+	// see package statement. StatementError is why the server could not sign it.
 	Statement, StatementError string
 }
 
-// Ticket is what a store gives a leader to bring along to its next renewal, so that any instance
-// can renew without a read: an opaque text of at most MaxTicketBytes. It proves nothing; the key
-// and the token are checked as they are without it. It is of use for one renewal, and only if the
-// record has not changed meanwhile. A renewal with any other, or without one, costs the store a
-// read and nothing else.
+// Ticket is an opaque text of at most MaxTicketBytes that a store gives a leader for its next
+// renewal, so that any instance can renew without a read. It proves nothing: the key and the token
+// are checked all the same. It serves for one renewal, and only if the record has not changed
+// meanwhile. A renewal with another ticket, or with none, costs the store one read more.
 type Ticket string
 
 // MaxTicketBytes is the most that a ticket may have.
@@ -139,7 +139,7 @@ const (
 	EndsSeats    EndReason = "seats"    // the election has fewer seats now, and this one is none of them
 )
 
-// How a term has ended that did not end at its EndsBy, beside the reasons above.
+// The ways in which a term ends other than at its EndsBy.
 const (
 	EndsReleased EndReason = "released"
 	EndsExpired  EndReason = "expired" // it was not renewed in time

@@ -6,24 +6,25 @@ import (
 	"time"
 )
 
-// Checkpoint is what a leader leaves behind of its task.
+// Checkpoint is the state of its task that a leader leaves to the next one.
 type Checkpoint struct {
 	Election Election    `json:"election"`
 	Token    Token       `json:"fencingToken"` // of the leader that put it; 0 if there is none
 	LeaderID CandidateID `json:"leaderId"`
-	// Sequence is how many checkpoints the leader has put that inherited or put last.
+	// Sequence counts the checkpoints put by the leader that was the last to inherit or put one.
 	Sequence int64           `json:"sequence,omitzero"`
 	Task     string          `json:"task,omitzero"`   // one line of at most MaxTaskBytes bytes
 	At       time.Time       `json:"at"`              // when it was put, by the store's clock
 	Data     json.RawMessage `json:"data,omitzero"`   // any JSON, of at most MaxCheckpointBytes bytes; or
-	URI      string          `json:"uri,omitzero"`    // where it is
-	SHA256   string          `json:"sha256,omitzero"` // of what is at the URI, in hexadecimal
+	URI      string          `json:"uri,omitzero"`    // where the data is
+	SHA256   string          `json:"sha256,omitzero"` // of the data at the URI, in hexadecimal
 }
 
 // Inheritance is the checkpoint of an earlier term, for its successor.
 type Inheritance struct {
 	Checkpoint
-	// EndedBecause is why the last term ended; "" if that is not known, or another one put it.
+	// EndedBecause is why the last term ended; "" if unknown, or if another term put the
+	// checkpoint.
 	EndedBecause EndReason `json:"endedBecause,omitzero"`
 }
 
@@ -37,14 +38,14 @@ type CheckpointRequest struct {
 	SHA256   string
 }
 
-// JournalHead is where a journal stands.
+// JournalHead is the present state of a journal.
 type JournalHead struct {
 	Election Election `json:"election"`
-	Token    Token    `json:"fencingToken,omitzero"` // the highest that has opened it; 0: none
+	Token    Token    `json:"fencingToken,omitzero"` // the highest that has opened the journal; 0: none
 	Index    Index    `json:"index"`                 // of the last entry; 0: none
-	Snapshot Index    `json:"snapshotIndex"`         // entries up to it can only be had as a snapshot; 0: none
+	Snapshot Index    `json:"snapshotIndex"`         // entries up to this one are kept only as a snapshot; 0: none
 	// Generation rises when the store is restored from a backup: the journal may have lost entries,
-	// and others may stand in their places. 0: it never was.
+	// and others may have taken their indexes. 0: the store was never restored.
 	Generation Token `json:"generation,omitzero"`
 }
 
@@ -55,7 +56,7 @@ type AppendRequest struct {
 	Entries []Entry // 1 to MaxEntries; their Type and Data count
 }
 
-// JournalSnapshot stands for the entries of a journal up to an index.
+// JournalSnapshot replaces the entries of a journal up to an index.
 type JournalSnapshot struct {
 	Election Election        `json:"election,omitzero"`
 	UpTo     Index           `json:"upTo"`
@@ -65,7 +66,7 @@ type JournalSnapshot struct {
 	URI      string          `json:"uri,omitzero"`
 }
 
-// SnapshotRequest puts a snapshot in the place of the entries up to an index.
+// SnapshotRequest replaces the entries up to an index with a snapshot.
 type SnapshotRequest struct {
 	LeaseRequest
 	UpTo Index
@@ -77,7 +78,7 @@ type SnapshotRequest struct {
 type JournalRequest struct {
 	Election Election
 	After    Index // entries with a greater index
-	// Generation is that of the page which the reader read last; if After and Applied are 0, any.
+	// Generation is that of the last page the reader read; any will do if After and Applied are 0.
 	Generation Token
 	Limit      int // 1 to MaxPageSize; 0 for DefaultPageSize
 	// Member, if it is not empty, is a follower that has applied the entries up to Applied.
@@ -85,7 +86,7 @@ type JournalRequest struct {
 	Applied Index
 }
 
-// Validate returns what is wrong with the request, with the code InvalidArgument.
+// Validate returns an InvalidArgument error unless the request is valid.
 func (r JournalRequest) Validate() error {
 	if err := r.Election.Validate(); err != nil {
 		return Invalid("election", err)
@@ -103,10 +104,10 @@ func (r JournalRequest) Validate() error {
 	return validateLimit("limit", r.Limit)
 }
 
-// JournalPage is a part of a journal, with where the journal stood when it was read, or later.
+// JournalPage is a part of a journal, with the journal's head at the time of the read or later.
 type JournalPage struct {
 	JournalHead
-	Entries []Entry `json:"entries"` // in their order, without a gap, the first right after what was asked for
+	Entries []Entry `json:"entries"` // in order and without a gap, from After+1
 }
 
 // Limits of a journal and of a checkpoint.
@@ -115,12 +116,12 @@ const (
 	MaxAppendBytes     = 512 << 10 // of the data of one append, together
 	MaxEntryTypeBytes  = 64
 	MaxSnapshotBytes   = 512 << 10
-	MaxJournalBytes    = 16 << 20 // of the entries that no snapshot stands for, encoded
+	MaxJournalBytes    = 16 << 20 // of the entries that no snapshot replaces, encoded
 	MaxCheckpointBytes = 64 << 10
 	MaxURIBytes        = 2 << 10
 	MaxTaskBytes       = 256
-	// MaxReadBytes is about how much one call of Journal.Segments reads: one segment more, at most.
-	// That and a head fit into a message of 4 MiB, the most that Firestore's emulator takes.
+	// MaxReadBytes is how much one call of Journal.Segments reads, plus at most one segment. With a
+	// head that fits into a message of 4 MiB, the most that Firestore's emulator takes.
 	MaxReadBytes = 2 << 20
 )
 

@@ -7,12 +7,12 @@ import (
 	"regent/leadership/internal/form"
 )
 
-// Limits of members. An instance remembers them in memory alone, and no rule but the quorum looks
-// at them.
+// Limits of members. An instance keeps members in memory only, and no rule but the quorum uses
+// them.
 const (
 	MinMemberTTL = 10 * time.Second
 	MaxMemberTTL = 5 * time.Minute
-	MaxMembers   = 10_000 // of all elections, at one instance; half for a principal, and for an election
+	MaxMembers   = 10_000 // of all elections at one instance; one principal, and one election, may have half
 )
 
 // JoinRequest makes the caller a member of an election for a while.
@@ -25,7 +25,7 @@ type JoinRequest struct {
 	Note        string        // for people: one line of at most 256 bytes
 }
 
-// Validate returns what is wrong with the request, with the code InvalidArgument.
+// Validate returns an InvalidArgument error unless the request is valid.
 func (r JoinRequest) Validate() error {
 	if err := validateNames(r.Election, r.CandidateID); err != nil {
 		return err
@@ -48,23 +48,23 @@ type LeaveRequest struct {
 	CandidateID CandidateID
 }
 
-// Validate returns what is wrong with the request, with the code InvalidArgument.
+// Validate returns an InvalidArgument error unless the request is valid.
 func (r LeaveRequest) Validate() error { return validateNames(r.Election, r.CandidateID) }
 
 // Member is one member of an election as an instance knows it.
 type Member struct {
 	ID        CandidateID
-	Seat      int // of which it is a member, in an answer about the election that has seats; 0: of that
+	Seat      int // the seat of which it is a member, if the election has seats; 0: of the whole election
 	Role      Role
-	SeenToken Token         // the newest that it follows, as far as it has said; 0: unknown
+	SeenToken Token         // the newest token that it said it follows; 0: unknown
 	HeardAgo  time.Duration // since it was last heard of
-	Position  int           // in line at its instance, from 1; 0 if it does not stand there
+	Position  int           // in line at its instance, from 1; 0 if it is not in line
 	Note      string
-	Applied   Index // of the journal, as far as it has said; 0: it has not
-	Lag       Index // how many entries are not applied yet, as far as the instance knows; 0 unless it follows the journal
+	Applied   Index // the last journal entry that it said it has applied; 0: unknown
+	Lag       Index // journal entries known here that it has not applied; 0 unless it follows the journal
 }
 
-// MembersStatus sums the state of a cluster up.
+// MembersStatus summarizes the state of an election's members.
 type MembersStatus string
 
 // The states, the first that applies.
@@ -81,36 +81,36 @@ type Members struct {
 	LeaderID CandidateID // "" if there is none
 	Token    Token
 	Status   MembersStatus
-	// Participation is the part of the electorate that is present; without an electorate it is the
-	// part of the members that follow the leader's token. 0 to 1; 1 if there are none to count.
+	// Participation is the fraction of the electorate that is present; without an electorate, the
+	// fraction of the members that follow the leader's token. 0 to 1; 1 if there are none to count.
 	Participation float64
-	// Complete says that the members of all instances are among them, as far as is known.
+	// Complete reports that Members includes those of all instances that are known.
 	Complete bool
-	Quorum   *QuorumStatus // nil if no quorum is asked for
+	Quorum   *QuorumStatus // nil if there is no quorum policy
 	ReadOnly bool          // the quorum has been lost for longer than the grace time
-	Journal  Index         // of the journal's last entry, as far as the instance knows; 0 if it does not
-	Seats    int           // that the election has; Members are then those of all seats, too
+	Journal  Index         // the index of the journal's last entry; 0 if the instance does not know it
+	Seats    int           // how many seats the election has; Members then includes those of all seats
 	Members  []Member      // in the order of their ids
 }
 
-// QuorumStatus is how a quorum stands.
+// QuorumStatus is the present state of a quorum.
 type QuorumStatus struct {
 	Size              int `json:"size"` // of the electorate
 	Need              int `json:"need"`
 	Present           int `json:"present"`
-	ToleratedFailures int `json:"toleratedFailures"` // of Size
+	ToleratedFailures int `json:"toleratedFailures"` // how many of Size may be absent
 }
 
 // AcknowledgementRequest asks which members follow a token, or have applied a journal, or both.
 type AcknowledgementRequest struct {
 	Election     Election
-	Token        Token         // 0, if there is a JournalIndex: any
-	JournalIndex Index         // 0: none is asked for
-	Need         int           // how many must: 1 to MaxMembers
-	Wait         time.Duration // for so many to follow: 0 to MaxWait
+	Token        Token         // 0, only with a JournalIndex: any token
+	JournalIndex Index         // 0: the journal does not matter
+	Need         int           // how many members must follow: 1 to MaxMembers
+	Wait         time.Duration // how long to wait for Need members: 0 to MaxWait
 }
 
-// Validate returns what is wrong with the request, with the code InvalidArgument.
+// Validate returns an InvalidArgument error unless the request is valid.
 func (r AcknowledgementRequest) Validate() error {
 	if r.JournalIndex < 0 {
 		return Invalid("journalIndex", fmt.Errorf("journalIndex is the index of an entry, or left out, and not %d", r.JournalIndex))
@@ -131,19 +131,20 @@ func (r AcknowledgementRequest) Validate() error {
 	return nil
 }
 
-// Acknowledgement says which members follow what was asked for. The leader is not among them.
+// Acknowledgement lists the members that follow the token or journal asked for, and those that do
+// not. The leader is in neither list.
 type Acknowledgement struct {
 	Election     Election      `json:"election"`
 	Token        Token         `json:"fencingToken,omitzero"`
 	JournalIndex Index         `json:"journalIndex,omitzero"`
 	Need         int           `json:"need"`
-	Done         bool          `json:"acknowledged"` // enough follow
+	Done         bool          `json:"acknowledged"` // at least Need members follow
 	Complete     bool          `json:"complete"`     // as in Members
 	Follow       []CandidateID `json:"follow"`
 	Missing      []CandidateID `json:"missing"`
 }
 
-// RefuseMember refuses a member because the instance has no room for it.
+// RefuseMember returns the error for a member that the instance has no room for.
 func RefuseMember(r JoinRequest) error {
 	return &Error{Code: LimitExceeded, Detail: fmt.Sprintf("%q cannot join election %q: this instance remembers %d members, and no more; let others leave, or ask at another instance",
 		r.CandidateID, r.Election, MaxMembers)}

@@ -18,13 +18,13 @@ const (
 	MaxMetadataDepth = 16   // objects and arrays within each other
 )
 
-// Metadata is what a leader publishes of itself to those who read the election, such as an address:
+// Metadata is what a leader publishes about itself to readers of the election, such as an address:
 // a JSON object in canonical form (no spaces, keys sorted, numbers as ParseMetadata says), or
 // empty. Equal objects are equal strings.
 type Metadata string
 
-// Address is where the leader can be reached, by the member "address" of its metadata: one line of
-// at most 256 bytes, for the reader to make sense of; "" if there is no such text.
+// Address returns the member "address" of the metadata, where the leader can be reached: one line
+// of at most 256 bytes in any format; "" if there is no such text.
 func (m Metadata) Address() string {
 	var members map[string]any
 	if m == "" || json.Unmarshal([]byte(m), &members) != nil {
@@ -37,10 +37,10 @@ func (m Metadata) Address() string {
 	return address
 }
 
-// ParseMetadata turns a JSON object into its canonical form, so that all stores keep and return the
-// same text. Whole numbers of up to 64 bits are kept exactly, any other number as the double
-// nearest to it; one that no double can hold is refused, as is an object deeper than
-// MaxMetadataDepth or longer than MaxMetadataBytes. Nothing, and the JSON null, give "".
+// ParseMetadata returns the canonical form of a JSON object, so that all stores keep and return the
+// same text. Whole numbers of up to 64 bits are kept exactly, other numbers as the nearest double.
+// It refuses a number that is out of range for a double, and an object deeper than MaxMetadataDepth
+// or longer than MaxMetadataBytes. Empty text and the JSON null give "".
 func ParseMetadata(text []byte) (Metadata, error) {
 	if len(text) == 0 {
 		return "", nil
@@ -66,8 +66,8 @@ func ParseMetadata(text []byte) (Metadata, error) {
 	return canonicalMetadata(v)
 }
 
-// isPlainObject reports whether text is a canonical object whose values are strings, and has
-// nothing but printable ASCII without escapes. Most metadata is, and each reply has it.
+// isPlainObject reports whether text is a canonical object whose values are strings of printable
+// ASCII without escapes. It is a fast path: most metadata is, and each reply carries it.
 func isPlainObject(text []byte) bool {
 	var last []byte
 	for rest, before := text, byte('{'); ; before = ',' {
@@ -84,7 +84,8 @@ func isPlainObject(text []byte) bool {
 	}
 }
 
-// cutPlainString cuts off a string that comes after the byte.
+// cutPlainString splits text, which must start with the byte before, into the string after that
+// byte and the rest.
 func cutPlainString(text []byte, before byte) (value, rest []byte, ok bool) {
 	if len(text) < 2 || text[0] != before || text[1] != '"' {
 		return nil, nil, false
@@ -123,7 +124,8 @@ func canonicalMetadata(v any) (Metadata, error) {
 	return m, nil
 }
 
-// canonicalValue replaces the numbers in v; depth is how much deeper it may go.
+// canonicalValue replaces the numbers in v by their canonical form. depth limits how many levels
+// of objects and arrays v may have.
 func canonicalValue(v any, depth int) (any, error) {
 	var err error
 	switch v := v.(type) {

@@ -42,8 +42,8 @@ func (e Election) Validate() error {
 	return nil
 }
 
-// validatePrefix reports why no election's name can begin so. A prefix may end where a name may
-// not.
+// validatePrefix returns an error unless an election's name can begin with prefix, which may end
+// where a name may not, as "jobs.".
 func validatePrefix(prefix string) error {
 	for i, r := range prefix {
 		if i >= MaxElectionLength || !lowerOrDigit(r) && (i == 0 || !strings.ContainsRune("._-", r)) {
@@ -54,12 +54,12 @@ func validatePrefix(prefix string) error {
 	return nil
 }
 
-// Pattern reports whether e is not a name, but a pattern of names, and returns their beginning; of
-// a name, all of it.
+// Pattern reports whether e is a pattern of names, and returns the prefix before its "*". For a
+// name it returns the whole name and false.
 func (e Election) Pattern() (begin string, ok bool) { return strings.CutSuffix(string(e), "*") }
 
-// ValidatePattern is Validate for a name or a pattern: the beginning of names, and "*". A "*" alone
-// is a pattern of all.
+// ValidatePattern is Validate for a name or a pattern: a prefix followed by "*". A "*" alone
+// matches all names.
 func (e Election) ValidatePattern() error {
 	if begin, ok := e.Pattern(); ok {
 		return validatePrefix(begin)
@@ -67,10 +67,11 @@ func (e Election) ValidatePattern() error {
 	return e.Validate()
 }
 
-// IsPattern reports whether e is not a name, but a pattern of names.
+// IsPattern reports whether e is a pattern of names.
 func (e Election) IsPattern() bool { return strings.HasSuffix(string(e), "*") }
 
-// Covers reports whether e is that name, or a pattern of it, or of all names of that pattern.
+// Covers reports whether e equals name or is a pattern that matches it. If name is a pattern, e
+// must match all of its names.
 func (e Election) Covers(name Election) bool { return covers(e, name) }
 
 func covers[T ~string](e, name T) bool {
@@ -102,11 +103,11 @@ func validateID(of, id string, most int) error {
 	return nil
 }
 
-// MinPattern is how many characters a pattern of ids has before its "*".
+// MinPattern is the least number of characters before the "*" of a pattern of ids.
 const MinPattern = 3
 
-// ValidatePattern is Validate for an id or a pattern: the beginning of ids, and "*". No id has a
-// "*".
+// ValidatePattern is Validate for an id or a pattern: a prefix of at least MinPattern characters
+// followed by "*".
 func (c CandidateID) ValidatePattern() error {
 	begin, pattern := strings.CutSuffix(string(c), "*")
 	switch {
@@ -118,10 +119,10 @@ func (c CandidateID) ValidatePattern() error {
 	return CandidateID(begin).Validate()
 }
 
-// IsPattern reports whether c is not an id, but a pattern of ids.
+// IsPattern reports whether c is a pattern of ids.
 func (c CandidateID) IsPattern() bool { return strings.HasSuffix(string(c), "*") }
 
-// Covers reports whether c is that id, or a pattern of it.
+// Covers reports whether c equals id or is a pattern that matches it.
 func (c CandidateID) Covers(id CandidateID) bool { return covers(c, id) }
 
 func lowerOrDigit(r rune) bool { return r >= 'a' && r <= 'z' || r >= '0' && r <= '9' }
@@ -138,8 +139,8 @@ const MaxToken Token = 1<<53 - 1
 // election that was never seen.
 type Revision int64
 
-// NeverSeen, as a condition, asks that the election was never seen: the "*" of an If-None-Match
-// header. A deleted one was seen.
+// NeverSeen, as a condition, requires that the election was never seen: the "*" of an If-None-Match
+// header. A deleted election was seen.
 const NeverSeen Revision = -1
 
 // KeySize is the length of a key in bytes.
@@ -150,7 +151,7 @@ const KeySize = 32
 // cannot see that it is a Key. Text returns it on purpose.
 type Key [KeySize]byte
 
-// keyEncoding is strict, so that one key has one spelling.
+// keyEncoding is strict, so that a key has exactly one text form.
 var keyEncoding = base64.RawURLEncoding.Strict()
 
 // NewKey returns a fresh key.
@@ -184,7 +185,7 @@ func (k Key) MarshalJSON() ([]byte, error) {
 	return nil, errors.New("leadership: a key is not encoded by accident; use Text")
 }
 
-// Hash returns what a store keeps of the key.
+// Hash returns the key's SHA-256, which is all that a store keeps of it.
 func (k Key) Hash() KeyHash { return sha256.Sum256(k[:]) }
 
 // KeyHash is the SHA-256 of a Key. The zero KeyHash belongs to no key.

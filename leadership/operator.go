@@ -6,13 +6,17 @@ import (
 )
 
 // Configure sets an election's configuration. It creates an election that was never seen, and
-// brings back one that is deleted. A lease that is held keeps its duration; the next one gets the
-// new default. A limit of the term that is no longer configured is lifted at once; a new one counts
-// from the next grant. Bids that were written count no more: the next one opens a ballot by the new
-// rules. If the rules of ballots change, a challenge is taken back; a better candidate that still
-// waits may challenge again. A lock that is running does not end earlier or later. With a
-// RetireAfter the vacancy counts from now, so that an election that was brought back is not retired
-// at once.
+// brings back one that is deleted.
+//
+//   - A held lease keeps its duration; the next one gets the new default.
+//   - A limit of the term that is no longer configured is lifted at once; a new one counts from the
+//     next grant.
+//   - Bids already written no longer count: the next one opens a ballot by the new rules. If the
+//     rules of ballots change, a challenge is taken back; a better candidate that still waits may
+//     challenge again.
+//   - A lock delay that is running ends when it would have.
+//   - With RetireAfter the vacancy counts from now, so that an election that was brought back is
+//     not retired at once.
 //
 // Idempotent: writes nothing if the configuration is already set, and then ignores the condition
 // (RFC 9110 §13.1.1 lets a server answer so).
@@ -22,11 +26,11 @@ type Configure struct {
 	Election Election
 	Config   Config
 	// IfRevision is the revision that the election must be at; NeverSeen: it must not exist; 0: no
-	// condition. Without a condition a copy that comes late undoes what came after the first.
+	// condition. Without a condition a late copy of the call undoes later changes.
 	IfRevision Revision
 }
 
-// In is the command for an election.
+// In returns the command for election e.
 func (c Configure) In(e Election) Configure {
 	c.Election = e
 	return c
@@ -49,19 +53,19 @@ func (c Configure) Validate() error {
 	return validateCondition(c.IfRevision)
 }
 
-// Delete deletes an election: it leaves a tombstone. It is refused while the election has a leader,
-// unless it is forced: then the lease ends in the store, its leader learns of it at its next
-// renewal, and no lease is granted until the deleted one would have ended by itself (and its lock
-// delay), not even after the election was brought back. A deleted election stays as it is.
+// Delete deletes an election and leaves a tombstone. It is refused while the election has a leader,
+// unless it is forced: then the lease ends in the store, the leader learns of it at its next
+// renewal, and no lease is granted until the deleted one and its lock delay would have ended, not
+// even after the election was brought back. Deleting a deleted election does nothing.
 //
-// An election that has seats has a leader while one of them has. By force, its leaders go on until
-// the end that each was promised.
+// An election with seats has a leader if any seat has one. A forced delete lets each of its leaders
+// go on until the end that it was promised.
 //
 // Errors: NotFound, RevisionMismatch, LeaseHeld.
 type Delete struct {
 	Election   Election
 	IfRevision Revision // as in Configure, without NeverSeen
-	Force      bool     // even while it is held
+	Force      bool     // delete it even while it has a leader
 }
 
 func (Delete) Name() string { return "delete" }
@@ -78,11 +82,11 @@ func (c Delete) Validate() error {
 //
 // It is the one command after which two candidates may believe that they lead: the leader learns of
 // it at its next renewal and, if it cannot renew, never. Fencing tokens still tell them apart,
-// because the next grant has a higher one. So Unlock is refused unless Acknowledge is the
-// sentence with which it was refused: "two leaders may believe until" and the instant at which the
-// wait would have ended by itself. That instant is another for another lease, and after a renewal:
-// then the sentence has to be read and repeated anew. To make it stand still, take the leader's
-// rights away, or delete the election by force and bring it back.
+// because the next grant has a higher one. So Unlock is refused unless Acknowledge repeats the
+// sentence of the refusal: "two leaders may believe until" and the instant at which the wait would
+// have ended by itself. Another lease or a renewal changes that instant, and the new sentence has
+// to be repeated. To stop the renewals, take the leader's rights away, or delete the election by
+// force and bring it back.
 //
 // It writes nothing if no lease or lock is in the way, so it may be repeated.
 //
@@ -90,7 +94,7 @@ func (c Delete) Validate() error {
 type Unlock struct {
 	Election Election
 	Reason   string // why, for people: one line of 1 to MaxReasonBytes bytes
-	// Acknowledge repeats the sentence of the refusal word for word.
+	// Acknowledge is the sentence of the refusal, word for word.
 	Acknowledge string
 	Actor       string // the principal that unlocks
 }

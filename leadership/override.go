@@ -18,9 +18,9 @@ const (
 	MaxActorBytes = 256
 )
 
-// HaltsElection has the halts: its standing orders are on all elections of a pattern each, also on
-// those that do not exist yet. Otherwise it is an election like any other, with a history and a
-// stream; but no candidate can lead it, and it cannot be configured or deleted.
+// HaltsElection holds the halts: each of its standing orders covers all elections that match a
+// pattern, including those that do not exist yet. It has a history and a stream like any other
+// election, but no candidate can lead it, and it cannot be configured or deleted.
 const HaltsElection Election = "regent.halts"
 
 // MovedElection marks a store whose elections were moved to another one: unless it is deleted, no
@@ -42,14 +42,14 @@ func refuseReserved(e Election) error {
 // OverrideID names a standing order within its election, as "ban-17".
 type OverrideID string
 
-// OverrideKind is what a standing order does.
+// OverrideKind is the kind of a standing order.
 type OverrideKind string
 
 const (
 	OverrideAssign   OverrideKind = "assign"   // only CandidateID is granted
 	OverridePause    OverrideKind = "pause"    // no candidate is granted
-	OverrideBan      OverrideKind = "ban"      // CandidateID is not granted, or none that it is a pattern of, or none of Principal
-	OverrideCooldown OverrideKind = "cooldown" // so, because the policy has ended its term
+	OverrideBan      OverrideKind = "ban"      // no candidate that matches CandidateID or calls as Principal is granted
+	OverrideCooldown OverrideKind = "cooldown" // a ban that the policy made when it ended the candidate's term
 	OverrideHalt     OverrideKind = "halt"     // no candidate is granted any of Elections; only in HaltsElection
 )
 
@@ -57,11 +57,11 @@ const (
 type PauseMode string
 
 const (
-	PauseFreeze PauseMode = "freeze" // it goes on
-	PauseDrain  PauseMode = "drain"  // its term ends at the end already promised
+	PauseFreeze PauseMode = "freeze" // the leader goes on
+	PauseDrain  PauseMode = "drain"  // the term ends at the end already promised
 )
 
-// Override is a standing order: it counts until its end, by the store's clock.
+// Override is a standing order, in force until Until by the store's clock.
 type Override struct {
 	ID          OverrideID   `json:"id"`
 	Kind        OverrideKind `json:"kind"`
@@ -69,12 +69,12 @@ type Override struct {
 	Principal   string       `json:"principal,omitempty"`
 	Mode        PauseMode    `json:"mode,omitempty"`
 	Elections   Election     `json:"elections,omitempty"` // of a halt: a pattern of names
-	Actor       string       `json:"actor"`               // the principal that gave it; "policy" of a cooldown
+	Actor       string       `json:"actor"`               // the principal that gave it; "policy" for a cooldown
 	Reason      string       `json:"reason"`
 	Since       time.Time    `json:"since"`
 	Until       time.Time    `json:"until"`
 
-	Left time.Duration `json:"-"` // until its end, when it was read
+	Left time.Duration `json:"-"` // from the read until Until
 }
 
 // Validate returns an error unless each part is within its bounds.
@@ -102,13 +102,13 @@ func (o Override) Validate() error {
 // Overrides are standing orders as a JSON array; "" if there is none.
 type Overrides string
 
-// NewOverrides returns the text of standing orders.
+// NewOverrides returns the orders as text.
 func NewOverrides(all []Override) Overrides { return Overrides(form.WriteList(all)) }
 
 // List returns the orders, the oldest first.
 func (o Overrides) List() []Override { return form.List[Override](string(o)) }
 
-// At returns the orders as they are at the instant.
+// At returns the orders, oldest first, with Left counted from now.
 func (o Overrides) At(now time.Time) []Override {
 	all := o.List()
 	for i := range all {
@@ -117,7 +117,7 @@ func (o Overrides) At(now time.Time) []Override {
 	return all
 }
 
-// Halting returns the halts among the orders that are on the election at the instant.
+// Halting returns the halts that cover the election and are in force at now.
 func (o Overrides) Halting(e Election, now time.Time) []Override {
 	return slices.DeleteFunc(o.List(), func(o Override) bool {
 		return o.Kind != OverrideHalt || !o.Elections.Covers(e) || !now.Before(o.Until)
@@ -139,38 +139,38 @@ const (
 	OrderUnhalt  OrderKind = "unhalt"  // the halt of that pattern is over
 )
 
-// Halts reports whether the order is about all elections of a pattern, and stands in HaltsElection.
+// Halts reports whether the order is for a pattern of elections and is kept in HaltsElection.
 func (k OrderKind) Halts() bool { return k == OrderHalt || k == OrderUnhalt }
 
-// Order is an operator's order. Each kind takes the fields that are named with it, and Reason,
-// Actor and IfRevision. It never ends a lease before the end that its leader was promised: a
-// leader that obeys its deadline obeys every order.
+// Order is an operator's order. Each kind takes Reason, Actor, IfRevision and the fields whose
+// comments name it. It never ends a lease before the end that its leader was promised, so a leader
+// that obeys its deadline obeys every order.
 //
 // Idempotent: an order that is already carried out, or that stands with the same actor, reason and
-// duration, writes nothing, and then ignores the condition, as Configure does. The same order with
-// another reason or duration takes the place of the one that stands.
+// duration, writes nothing and ignores the condition, as Configure does. The same order with
+// another reason or duration replaces the standing one.
 //
-// Errors: NotFound; ElectionDeleted; RevisionMismatch; InvalidArgument; TokenStale, if the order is
-// about a term that is over; LimitExceeded.
+// Errors: NotFound; ElectionDeleted; RevisionMismatch; InvalidArgument; TokenStale, if the term
+// that the order names is over; LimitExceeded.
 type Order struct {
 	Election    Election // halt and unhalt: a pattern of names, such as "jobs.*", or "*" for all
 	Kind        OrderKind
-	CandidateID CandidateID   // assign; ban, and evict with Ban: that candidate, or all of a pattern
+	CandidateID CandidateID   // assign: the candidate; ban, and evict with Ban: a candidate or a pattern of ids
 	Principal   string        // ban and evict, in place of CandidateID: as the history names it, or "ISSUER|SUBJECT"
-	For         time.Duration // assign, pause, ban, halt: 1 s to 30 days; approve: so, or 0 for the policy's
+	For         time.Duration // assign, pause, ban, halt: 1 s to 30 days; approve: the same, or 0 for the policy's
 	Mode        PauseMode     // pause; "" for PauseFreeze
 	Token       Token         // approve; evict: the term to end, or 0 for the present one (do not repeat that blindly)
-	Ban         time.Duration // evict: how long its candidate, or what the two above say, is banned; 0: not
+	Ban         time.Duration // evict: how long to ban CandidateID or Principal or, without these, the leader; 0: no ban
 	NewEpoch    bool          // approve: the leader goes on under the next token
 	Override    OverrideID    // lift
-	ToKey       KeyHash       // assign: as in HandOver, for the term that it ends; set by an Instance
+	ToKey       KeyHash       // assign: as in HandOver, for the term that the order ends; set by an Instance
 	Reason      string        // for people: one line of 1 to MaxReasonBytes bytes
 	Actor       string        // the principal that gives the order
 	IfRevision  Revision      // as in Delete
 }
 
-// OrderFields are the fields that a kind of order takes beside those that all have, as the API
-// spells them.
+// OrderFields lists the fields, as the API spells them, that a kind of order takes in addition to
+// those that all kinds take.
 type OrderFields struct{ Needed, Optional []string }
 
 var orderFields = map[OrderKind]OrderFields{
@@ -185,10 +185,10 @@ var orderFields = map[OrderKind]OrderFields{
 	OrderUnhalt:  {},
 }
 
-// Fields returns the fields that the kind of order takes.
+// Fields returns the fields of its own that the kind of order takes.
 func (k OrderKind) Fields() OrderFields { return orderFields[k] }
 
-// Has reports whether the field is one of them.
+// Has reports whether the field is needed or optional.
 func (f OrderFields) Has(name string) bool {
 	return slices.Contains(f.Needed, name) || slices.Contains(f.Optional, name)
 }
@@ -197,7 +197,7 @@ func (f OrderFields) Has(name string) bool {
 type orderField struct {
 	name     string
 	set      bool
-	validate func() error // of a value that is set; nil if there is none that is wrong
+	validate func() error // checks a value that is set; nil if every value is valid
 }
 
 func (c Order) fields() []orderField {
@@ -221,7 +221,7 @@ func Orders() []OrderKind {
 	return []OrderKind{OrderAssign, OrderEvict, OrderPause, OrderResume, OrderBan, OrderApprove, OrderLift, OrderHalt, OrderUnhalt}
 }
 
-// In is the order about an election.
+// In returns the order for election e.
 func (c Order) In(e Election) Order {
 	c.Election = e
 	return c
@@ -232,7 +232,7 @@ func (c Order) Name() string { return string(c.Kind) }
 
 func (c Order) Target() Target { return Target{Election: c.Election, Reason: c.Reason} }
 
-// Record is the election whose record the order changes.
+// Record returns the election whose record the order changes.
 func (c Order) Record() Election {
 	if c.Kind.Halts() {
 		return HaltsElection
@@ -294,7 +294,7 @@ func (m PauseMode) validate() error {
 	return nil
 }
 
-// validateWordAs is validateWord for a reason that has another name.
+// validateWordAs is validateWord for a reason whose field is called name.
 func validateWordAs(name, actor, reason string) error {
 	field, err := validateWord(actor, reason)
 	if field == "reason" {
@@ -303,7 +303,7 @@ func validateWordAs(name, actor, reason string) error {
 	return fields(field, err)
 }
 
-// validateWord checks a person's name and reason.
+// validateWord checks the actor of an order and its reason.
 func validateWord(actor, reason string) (field string, err error) {
 	if reason == "" {
 		return "reason", errors.New("reason is missing: say why in a line; the election's history keeps it")
@@ -317,7 +317,7 @@ func validateWord(actor, reason string) (field string, err error) {
 	return "actor", form.Line("actor", actor)
 }
 
-// validate accepts what may be, or have been, the id of a standing order.
+// validate accepts any id that a standing order has or may have had.
 func (id OverrideID) validate() error {
 	kind, rest, _ := strings.Cut(string(id), "-")
 	switch OverrideKind(kind) {

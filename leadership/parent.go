@@ -11,10 +11,9 @@ import (
 // MaxPeerLength is how long the name of a peer may be.
 const MaxPeerLength = 64
 
-// Via names a lease that a candidate holds in another election, so that another lease may stand on
-// it.
+// Via names a lease that a candidate holds in another election, for another lease to stand on.
 type Via struct {
-	Peer     string // another service, as this one's operator has named it; "": this one
+	Peer     string // the operator's name for another service; "": this one
 	Election Election
 	Token    Token
 }
@@ -32,7 +31,7 @@ func (v Via) validate() (field string, err error) {
 	return "via.peer", validatePeer(v.Peer)
 }
 
-// validatePeer accepts "", which is this service.
+// validatePeer accepts "", which stands for this service.
 func validatePeer(name string) error {
 	if name != "" && (len(name) > MaxPeerLength || CandidateID(name).Validate() != nil) {
 		return fmt.Errorf("a peer's name is 1 to %d of A-Z, a-z, 0-9 and \"._@:-\", not %s", MaxPeerLength, form.Shown(name))
@@ -40,7 +39,7 @@ func validatePeer(name string) error {
 	return nil
 }
 
-// Parent is the lease that the present one stands on, and the end that it was known to have.
+// Parent is the lease that the present one stands on, and its end as last read.
 type Parent struct {
 	Peer     string    `json:"peer,omitempty"`
 	Election Election  `json:"election,omitempty"`

@@ -8,16 +8,15 @@ import (
 	"regent/leadership/internal/form"
 )
 
-// Config is what an operator sets for an election. The zero Config is valid. Its durations are
-// bounded by LeaseBounds and the others there.
+// Config is the configuration of an election, set by an operator. The zero Config is valid. Its
+// durations are bounded by LeaseBounds and the others there.
 type Config struct {
-	// LeaseDuration is what a lease gets unless its candidate asks for another; 0 is
+	// LeaseDuration is the duration of a lease unless its candidate asks for another; 0 is
 	// DefaultLeaseDuration.
 	LeaseDuration time.Duration
-	// MaxLeaseDuration is the longest lease that a candidate may ask for: LeaseDuration at least,
-	// or 0 for MaxLeaseDuration of this package. A lease that is held when the limit becomes lower
-	// goes on, and is renewed, with the duration that it has: its leader was promised that. The
-	// next grant obeys the limit.
+	// MaxLeaseDuration is the longest lease that a candidate may ask for: at least LeaseDuration,
+	// or 0 for this package's MaxLeaseDuration. Lowering the limit does not shorten a held lease or
+	// its renewals, because its leader was promised that duration. The next grant obeys the limit.
 	MaxLeaseDuration time.Duration
 	// LockDelay is how long no lease is granted after one that ended without a release. It gives a
 	// leader that was cut off time to notice, at the price of a slower takeover.
@@ -29,16 +28,16 @@ type Config struct {
 	Term TermPolicy
 	// Ballot says which candidate should lead.
 	Ballot BallotPolicy
-	// Promotion lets a new leader not serve until it says so: see SayServing.
+	// Promotion keeps a new leader from serving until it says that it serves: see SayServing.
 	Promotion bool
-	// LeadersOf, if it is not empty, lets only candidates lead that lead an election whose name
-	// begins so, and that an operator has configured: see Via.
+	// LeadersOf, if not empty, is a prefix of names: only candidates may lead that also lead an
+	// election with that prefix that an operator has configured. See Via.
 	LeadersOf string
 	// Delegation limits what the leader may delegate, and names the parent of a delegated election.
 	Delegation Delegation
-	// Seats, if it is not 0, is how many leaders the election has at most, each at a seat: an
-	// election of its own, of the name that Election.Seat says. The election itself is only
-	// acquired, and the grant is of a seat. An election that has seats keeps at least one.
+	// Seats, if not 0, is the most leaders that the election has at a time, each at a seat: an
+	// election of its own, named as Election.Seat says. An acquire names the whole election, and is
+	// granted a seat. Once an election has seats, it keeps at least one.
 	Seats int
 	// Description tells people what the election is for: one line of at most 256 bytes.
 	Description string
@@ -48,7 +47,7 @@ func (c Config) EffectiveLease() time.Duration {
 	return cmp.Or(c.LeaseDuration, DefaultLeaseDuration)
 }
 
-// Explicit is c with the defaults filled in.
+// Explicit returns c with the defaults filled in.
 func (c Config) Explicit() Config {
 	c.LeaseDuration = c.EffectiveLease()
 	c.Term = c.Term.explicit()
@@ -56,7 +55,7 @@ func (c Config) Explicit() Config {
 	return c
 }
 
-// Check returns what is wrong with c, and the name of its field in the API.
+// Check returns an error unless c is valid, and the name of the wrong field in the API.
 func (c Config) Check() (field string, err error) {
 	if field, err := validateBounds(
 		bounded{"leaseDuration", c.LeaseDuration, LeaseBounds},

@@ -11,9 +11,9 @@ import (
 
 // Limits of the proposals of an election.
 const (
-	MaxOpenProposals     = 64      // that are not decided
-	MaxDecidedProposals  = 64      // that are kept, the last ones
-	MaxProposals         = 1024    // open, or decided within their ttl, also those of which only the id is known
+	MaxOpenProposals     = 64      // not decided yet
+	MaxDecidedProposals  = 64      // the last decided ones are kept
+	MaxProposals         = 1024    // open or decided within their ttl, including those of which only the id is kept
 	MaxOwnProposals      = 8       // open ones of one candidate, and of one principal
 	MaxProposalLength    = 128     // of an id
 	MaxProposalKindBytes = 64      // of a kind
@@ -36,15 +36,15 @@ type Proposal struct {
 	Election    Election        `json:"election,omitzero"`
 	ID          ProposalID      `json:"proposalId"`
 	CandidateID CandidateID     `json:"candidateId"`        // of the proposer
-	Principal   string          `json:"principal,omitzero"` // that has proposed it; "" if it was not verified
+	Principal   string          `json:"principal,omitzero"` // of the proposer; "" if the caller was not verified
 	Kind        string          `json:"kind"`               // one line
 	Data        json.RawMessage `json:"data,omitzero"`      // any JSON; may be empty
 	At          time.Time       `json:"at,omitzero"`        // when it was proposed, by the store's clock
-	Until       time.Time       `json:"until,omitzero"`     // it is kept until then; a decision moves that on by the ttl
+	Until       time.Time       `json:"until,omitzero"`     // how long it is kept; a decision extends this by the ttl
 	Decision    *Decision       `json:"decision,omitzero"`  // nil while it is open
 }
 
-// Decision is what a leader has said of a proposal. It never changes.
+// Decision is a leader's answer to a proposal. It never changes.
 type Decision struct {
 	Verdict  ProposalVerdict `json:"verdict"`
 	Note     string          `json:"note,omitzero"` // for people; may be empty
@@ -53,7 +53,7 @@ type Decision struct {
 	At       time.Time       `json:"at,omitzero"` // by the store's clock
 }
 
-// ProposalVerdict is what a leader decides.
+// ProposalVerdict says whether a proposal was accepted.
 type ProposalVerdict string
 
 const (
@@ -61,12 +61,12 @@ const (
 	ProposalRejected ProposalVerdict = "rejected"
 )
 
-// Proposals are those of an election that are kept.
+// Proposals are the proposals that an election keeps.
 type Proposals struct {
 	Election Election   `json:"election"`
 	Open     []Proposal `json:"open"`    // in the order in which they were proposed
 	Decided  []Proposal `json:"decided"` // in the order in which they were decided
-	Changes  int64      `json:"-"`       // counts the changes of them
+	Changes  int64      `json:"-"`       // counts the changes of these proposals
 }
 
 // Find returns the proposal, or nil.
@@ -84,7 +84,7 @@ func (p Proposals) Find(id ProposalID) *Proposal {
 // ProposeRequest proposes something to the leader.
 type ProposeRequest struct {
 	Election    Election
-	CandidateID CandidateID // of the proposer, which need not be a candidate nor a member
+	CandidateID CandidateID // of the proposer, which need not be a candidate or a member
 	ID          ProposalID
 	Kind        string          // 1 to MaxProposalKindBytes bytes, one line
 	Data        json.RawMessage // any JSON, of at most MaxProposalBytes bytes; may be empty
@@ -94,10 +94,10 @@ type ProposeRequest struct {
 	Wait time.Duration
 }
 
-// Patience is how long the call may take beside its work.
+// Patience returns how long the call may wait in addition to its own work.
 func (r ProposeRequest) Patience() time.Duration { return r.Wait }
 
-// Validate returns what is wrong with the request, with the code InvalidArgument; the service
+// Validate returns an InvalidArgument error unless the request is valid; the service
 // checks the data.
 func (r ProposeRequest) Validate() error {
 	if err := cmp.Or(validateNames(r.Election, r.CandidateID), fields("proposalId", r.ID.Validate())); err != nil {
@@ -125,7 +125,7 @@ type DecideRequest struct {
 	Note    string // for people: one line of at most 256 bytes; may be empty
 }
 
-// Validate returns what is wrong with the request, with the code InvalidArgument.
+// Validate returns an InvalidArgument error unless the request is valid.
 func (r DecideRequest) Validate() error {
 	if err := r.LeaseRequest.Validate(); err != nil {
 		return err

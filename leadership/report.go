@@ -14,14 +14,14 @@ import (
 	"regent/leadership/internal/form"
 )
 
-// MaxReportBytes is the most that a report may have, in canonical form.
+// MaxReportBytes limits a report in canonical form.
 const MaxReportBytes = 2 << 10
 
 // maxCounter keeps counters exact for every JSON reader.
 const maxCounter = 1<<53 - 1
 
-// Counters are what a leader has done in its term, cumulative: none ever falls. As a budget they
-// are limits.
+// Counters count a leader's work since its term began, so they never fall. As a budget they are
+// limits.
 type Counters struct {
 	Progress   int64 `json:"progress,omitempty"` // any number that rises with useful work
 	Tasks      int64 `json:"tasks,omitempty"`
@@ -36,7 +36,7 @@ type Counter struct {
 	Value int64
 }
 
-// Plus is the sum of both, each counter bounded as it is everywhere.
+// Plus returns the sum of both, each counter capped at maxCounter.
 func (c Counters) Plus(d Counters) Counters {
 	sum := func(a, b int64) int64 { return min(a+b, maxCounter) }
 	return Counters{sum(c.Progress, d.Progress), sum(c.Tasks, d.Tasks), sum(c.TokensUsed, d.TokensUsed), sum(c.Calls, d.Calls), sum(c.Errors, d.Errors)}
@@ -56,7 +56,7 @@ func (c Counters) Validate() error {
 	return nil
 }
 
-// Report is what a leader says of its work in a renewal.
+// Report is a leader's account of its work, sent with a renewal.
 type Report struct {
 	Counters
 	ETA          string                     `json:"eta,omitempty"`    // a duration, as "20m"
@@ -69,8 +69,8 @@ type Report struct {
 // ReportText is a Report as a JSON object in canonical form, or empty.
 type ReportText string
 
-// ParseReport turns a JSON object into its canonical form. It takes the members of Report and no
-// others; Capabilities, Dependencies and Custom may have any. Nothing, and null, give "".
+// ParseReport returns the canonical form of a JSON object. It accepts only the members of Report;
+// Capabilities, Dependencies and Custom may have any. Empty text and null give "".
 func ParseReport(text []byte) (ReportText, error) {
 	if text = bytes.TrimSpace(text); len(text) == 0 || string(text) == "null" {
 		return "", nil
@@ -97,7 +97,7 @@ func ParseReport(text []byte) (ReportText, error) {
 // reportMembers are the names of Report's members.
 var reportMembers = []string{"progress", "tasks", "tokensUsed", "calls", "errors", "eta", "health", "capabilities", "dependencies", "custom"}
 
-// badMember says which member of a report has no value of its kind.
+// badMember returns an error that names the member of a report whose value has the wrong type.
 func badMember(err error) error {
 	var e *json.UnmarshalTypeError
 	if !errors.As(err, &e) {
@@ -141,7 +141,7 @@ func (r Report) validate() error {
 	return nil
 }
 
-// Report returns what the text says; the zero Report if it is empty.
+// Report decodes the text. Empty text gives the zero Report.
 func (t ReportText) Report() (r Report) {
 	if t != "" {
 		_ = form.Decode([]byte(t), &r) // it is canonical

@@ -14,9 +14,9 @@ import (
 type AcquireRequest struct {
 	Election    Election
 	CandidateID CandidateID
-	// Key is the secret of this incarnation; nil lets the service choose one. A caller that may
-	// have to ask again after a lost reply should choose its own key: one that the service chose is
-	// lost with the reply, and its lease has to run out.
+	// Key is the secret of this incarnation; nil lets the service choose one. A caller that wants
+	// to repeat the call after a lost reply should choose its own key: a key that the service chose
+	// is lost with the reply, and its lease has to run out.
 	Key           *Key
 	LeaseDuration time.Duration // 1 s to 24 h in whole milliseconds; 0: as the election is configured
 	Metadata      []byte        // see ParseMetadata
@@ -26,30 +26,30 @@ type AcquireRequest struct {
 	Wait time.Duration
 	// Candidacy counts where the election's policy asks for it.
 	Candidacy
-	// Via is the lease that the candidate holds in another election, and on which this one shall
-	// stand. Zero: on none.
+	// Via names a lease that the candidate holds in another election, for this one to stand on.
+	// Zero: none.
 	Via Via
-	// Inherit asks for the last checkpoint, too: see Ledger. A Service alone does not look at it.
+	// Inherit also asks for the last checkpoint: see Ledger. A Service alone ignores it.
 	Inherit bool
-	// Statement asks for a signed statement; see Lease. A Service does not look at it.
+	// Statement asks for a signed statement; see Lease. A Service ignores it.
 	Statement bool
 	// Restore, if it is not zero, is the revision at which the election was deleted: the grant
-	// brings it back, as Configure with a zero Config does. It takes the right to configure, too,
-	// and there is no Wait with it.
+	// brings the election back, as Configure with a zero Config does. The caller needs the right to
+	// configure, and Wait must be 0.
 	Restore Revision
 	// InLine is set by the instance in whose line the candidate stands.
 	InLine InLine
 }
 
-// InLine is what an instance adds to the call of a candidate that stands in its line.
+// InLine has the fields that an instance adds to the call of a candidate that stands in its line.
 type InLine struct {
-	// Instance tells the instances apart: 0, or a number that each draws. A candidate that has come
+	// Instance is a random number that identifies the instance, or 0. A candidate that has come
 	// back through another instance is not withdrawn by the former one.
 	Instance uint32
-	// Writes says that the store will most likely write: see Expect.
+	// Writes tells the store that the call will most likely write: see Expect.
 	Writes bool
 	Waited time.Duration // since the candidate began to wait
-	// Withdraw is a candidate of the same line that has bid and has gone since; or empty.
+	// Withdraw is a candidate of the same line that has bid and has left since; or empty.
 	Withdraw CandidateID
 	// Present reports whether the instance has heard of the member lately; nil: of none. The
 	// service asks it before the rule decides, and never within a transaction.
@@ -57,24 +57,25 @@ type InLine struct {
 	// Quorum is the quorum policy that the instance last saw, so that the service need not read the
 	// election to know whose presence to ask for.
 	Quorum QuorumPolicy
-	// Principal is as which the candidate calls: an order may bar one, and no other of the same id.
+	// Principal is the principal as which the candidate calls: an order may bar a principal
+	// whatever candidate id it uses.
 	Principal string
-	// Halts are those that the instance knows of, of all elections.
+	// Halts are the halts that the instance knows of.
 	Halts Overrides
 	// Seats knows the seats of an election that has some. nil: the service reads them.
 	Seats *Seating
-	// Recheck is asked before each attempt of a candidate that waits: what the candidate may do can
-	// have changed. nil: it may still lead.
+	// Recheck is called before each attempt of a waiting candidate, whose rights may have changed
+	// since. An error refuses the attempt. nil: no check.
 	Recheck func() error
 }
 
 // Seating knows the seats of elections. It is never asked within a transaction.
 type Seating struct {
-	// Order says in which order the store is to be asked for the seats of the election: the one
-	// that the candidate has, and those that may be vacant; last of all the one that may be had
-	// first, so that the candidate is told when to ask again.
+	// Order returns the seats of the election in the order in which to ask the store for them: the
+	// seat that the candidate has, then those that may be vacant, last the one that becomes vacant
+	// first, so that its refusal tells the candidate when to ask again.
 	Order func(ctx context.Context, whole Lease, by CandidateID) ([]Election, error)
-	// Refused hears what the store says of a seat that it has not granted.
+	// Refused is called with the store's refusal to grant a seat.
 	Refused func(*Error)
 }
 
@@ -82,13 +83,13 @@ type Seating struct {
 // wait for longer, ask again.
 const MaxWait = time.Minute
 
-// Validate returns what is wrong with the request, with the code InvalidArgument.
+// Validate returns an InvalidArgument error unless the request is valid.
 func (r AcquireRequest) Validate() error {
 	_, err := r.Parse()
 	return err
 }
 
-// Parse is Validate that returns the metadata, too.
+// Parse is Validate that also returns the metadata.
 func (r AcquireRequest) Parse() (Metadata, error) {
 	err := cmp.Or(
 		validateNames(r.Election, r.CandidateID),
@@ -128,12 +129,12 @@ type Grant struct {
 	// leader may count its deadline from the moment it sent the request plus Waited (×0.998): the
 	// lease was granted no earlier. See Deadline.
 	Waited time.Duration
-	// Inherited is what the last leader left behind, if the request asked for it and there is some.
+	// Inherited is the last leader's checkpoint, if the request asked to inherit and there is one.
 	Inherited *Inheritance
-	// InDoubt are the effects that earlier leaders have not finished, if the request asked for what
-	// they left behind.
+	// InDoubt are the effects that earlier leaders have not finished, if the request asked to
+	// inherit.
 	InDoubt []Effect
-	// Proposals are those that are open, if the request asked to inherit.
+	// Proposals are the open proposals, if the request asked to inherit.
 	Proposals []Proposal
 }
 
@@ -141,16 +142,16 @@ type Grant struct {
 type ReadRequest struct {
 	Election Election
 	Strong   bool     // ask the store
-	Known    Revision // what the reader has seen already: it is shown nothing older. 0 for nothing
+	Known    Revision // the newest that the reader has seen: the answer is not older. 0: none
 }
 
 // WatchRequest asks to follow an election.
 type WatchRequest struct {
 	Election Election
-	Resume   bool     // go on after the revision After; else begin with the election as it is
-	After    Revision // one that the election has had, or 0
-	// Member, if it is not empty, is a follower of the election while the watch is open: it follows
-	// the token of the last event that it was sent.
+	Resume   bool     // continue after the revision After; else begin with the election as it is
+	After    Revision // a past revision of the election, or 0
+	// Member, if not empty, counts as a follower of the election while the watch is open: it
+	// follows the token of the last event that it was sent.
 	Member CandidateID
 }
 
@@ -161,29 +162,29 @@ type Reading struct {
 	Bound time.Duration // the most that Age can be; 0 for a strong read
 }
 
-// LeaseRequest names a lease that the caller holds, to renew it or in a command of its leader.
+// LeaseRequest names a lease that the caller holds, in a renewal or in a command of the leader.
 type LeaseRequest struct {
 	Election    Election
 	CandidateID CandidateID
 	Key         Key
-	// KeyHash is in the place of Key where a program runs a rule that knows no more. A Service
-	// takes no request without the Key.
+	// KeyHash replaces Key where a program that knows only the hash runs a rule. A Service requires
+	// the Key.
 	KeyHash KeyHash
 	Token   Token
-	Ticket  Ticket // of the answer to the last heartbeat, or empty; a command has no use for it
+	Ticket  Ticket // from the answer to the last heartbeat, or empty; only renewals use it
 	// Statement asks for a signed statement with the renewal, as AcquireRequest does.
 	Statement bool
-	// Report is what the leader says of its work, to renew: see ParseReport. Empty: nothing.
+	// Report, in a renewal, is the leader's account of its work: see ParseReport. May be empty.
 	Report []byte
 }
 
-// Validate returns what is wrong with the request, with the code InvalidArgument.
+// Validate returns an InvalidArgument error unless the request is valid.
 func (r LeaseRequest) Validate() error {
 	_, err := r.Parse()
 	return err
 }
 
-// Parse is Validate that returns the report, too.
+// Parse is Validate that also returns the report.
 func (r LeaseRequest) Parse() (ReportText, error) {
 	err := cmp.Or(
 		validateNames(r.Election, r.CandidateID),
@@ -206,11 +207,11 @@ type TokenCheck struct {
 	Election Election
 	Token    Token
 	// Write says that the caller is going to write: an Instance then also refuses with ReadOnly. A
-	// Service alone knows no members, and does not.
+	// Service alone knows no members and cannot.
 	Write bool
 }
 
-// Validate returns what is wrong with the question, with the code InvalidArgument.
+// Validate returns an InvalidArgument error unless the question is valid.
 func (r TokenCheck) Validate() error {
 	return cmp.Or(fields("election", r.Election.Validate()), fields("fencingToken", r.Token.Validate()))
 }
@@ -251,10 +252,10 @@ type ListRequest struct {
 	Limit  int      // 1 to MaxPageSize; 0 for DefaultPageSize
 }
 
-// ValidatePrefix returns why no name can begin with the prefix, with the code InvalidArgument.
+// ValidatePrefix returns an InvalidArgument error unless a name can begin with the prefix.
 func ValidatePrefix(prefix string) error { return fields("prefix", validatePrefix(prefix)) }
 
-// Validate returns what is wrong with the request, with the code InvalidArgument.
+// Validate returns an InvalidArgument error unless the request is valid.
 func (r ListRequest) Validate() error {
 	if err := ValidatePrefix(r.Prefix); err != nil {
 		return err
@@ -289,7 +290,7 @@ type EventsRequest struct {
 	Limit    int      // 1 to MaxPageSize; 0 for DefaultPageSize
 }
 
-// Validate returns what is wrong with the request, with the code InvalidArgument.
+// Validate returns an InvalidArgument error unless the request is valid.
 func (r EventsRequest) Validate() error {
 	if err := r.Election.Validate(); err != nil {
 		return Invalid("election", err)
@@ -301,7 +302,7 @@ func (r EventsRequest) Validate() error {
 }
 
 // MaxRecent is how many events of all elections are read at once. A reader that is further behind
-// takes a census.
+// lists all elections instead.
 const MaxRecent = 10_000
 
 // Result is the answer to one part of a batch: a lease or an error.
@@ -321,7 +322,7 @@ func validateCondition(r Revision) error {
 	return nil
 }
 
-// ValidateBatch checks the size of a batch and that no election stands in it twice.
+// ValidateBatch checks the size of a batch and that it names no election twice.
 func ValidateBatch(field string, n int, election func(int) Election) error {
 	if n < 1 || n > MaxBatch {
 		return Invalid(field, fmt.Errorf("a batch has from 1 to %d elections, this one has %d", MaxBatch, n))

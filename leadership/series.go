@@ -7,19 +7,19 @@ import (
 	"regent/leadership/internal/form"
 )
 
-// SeriesPolicy limits what an election may cost over many terms, so that a task that no agent can
-// do does not use up the budget of each that tries. Beyond it the election is parked: no candidate
-// is granted until operators approve, as after a term that ended for want of an approval. Then the
-// count begins anew. The zero SeriesPolicy is no limit.
+// SeriesPolicy limits the cost of an election over many terms, so that a task that no agent can do
+// does not use up the budget of each one that tries. An election that exceeds it is parked: no
+// candidate is granted until operators approve, as after a term that ended for want of an approval.
+// The approval starts the count anew. The zero SeriesPolicy is no limit.
 type SeriesPolicy struct {
-	// Failures is how many terms within Within must have failed to park the election: 1 to
-	// MaxFailures; 0: none do. A term has failed if its leader says so with the release, if it
-	// ended by a trip, and if the lease ran out because the leader did not renew it.
+	// Failures is how many failed terms within Within park the election: 1 to MaxFailures; 0: no
+	// limit. A term has failed if its leader says so with the release, if it ended by a trip, or if
+	// the lease ran out because the leader did not renew it.
 	Failures int
 	Within   time.Duration // 1 s to 30 days
 	// Budget is how much of each counter the terms within BudgetWithin may use together. A term
-	// counts when it ends, in steps of a sixteenth of BudgetWithin, and with what it has reported
-	// also before.
+	// that has ended counts at its end, in steps of a sixteenth of BudgetWithin; the present term
+	// counts with what it has reported so far.
 	Budget       Counters
 	BudgetWithin time.Duration // 1 s to 30 days
 }
@@ -49,16 +49,16 @@ func (p SeriesPolicy) validate() (field string, err error) {
 	return "", nil
 }
 
-// Outcome is how a leader's work has ended, in the words of the leader.
+// Outcome is how a leader says that its work has ended.
 type Outcome string
 
 const (
 	OutcomeDone    Outcome = "done"    // the work is done
-	OutcomeFailed  Outcome = "failed"  // it cannot be done so: the term counts for SeriesPolicy.Failures
-	OutcomeStopped Outcome = "stopped" // it was cut short from outside
+	OutcomeFailed  Outcome = "failed"  // the work failed: the term counts for SeriesPolicy.Failures
+	OutcomeStopped Outcome = "stopped" // the work was cut short from outside
 )
 
-// Validate returns an error unless it is empty or one of the outcomes.
+// Validate returns an error unless o is empty or one of the outcomes.
 func (o Outcome) Validate() error {
 	switch o {
 	case "", OutcomeDone, OutcomeFailed, OutcomeStopped:

@@ -8,20 +8,20 @@ import (
 	"regent/leadership/internal/form"
 )
 
-// Limits of what a TermPolicy and a standing order may ask for.
+// Limits of a TermPolicy and of a standing order.
 const (
-	MinOrder     = time.Second         // the shortest time that an operator may name
-	MaxOrder     = 30 * 24 * time.Hour // the longest
+	MinOrder     = time.Second         // the shortest duration of an order
+	MaxOrder     = 30 * 24 * time.Hour // the longest duration of an order
 	MaxCooldown  = 24 * time.Hour
-	MaxApprovals = 8  // that one extension may need
-	MaxVerdicts  = 16 // that may be needed to end a term
+	MaxApprovals = 8  // most that ApprovalPolicy.Need may be
+	MaxVerdicts  = 16 // most that TermPolicy.Verdicts may be
 
 	// ProbationLease is the longest lease of a candidate on probation.
 	ProbationLease = 10 * time.Second
 )
 
-// TermPolicy limits the term of a leader, and says what a leader must achieve to stay one. It is
-// judged by the store's clock, in the rules that grant and renew. The zero TermPolicy is no limit.
+// TermPolicy limits the term of a leader by time and by the leader's reports. The rules that grant
+// and renew enforce it by the store's clock. The zero TermPolicy is no limit.
 type TermPolicy struct {
 	MaxTerm    time.Duration // the longest term: 1 s to 30 days; 0: no limit
 	Approval   ApprovalPolicy
@@ -31,14 +31,14 @@ type TermPolicy struct {
 	OnTrip     OnTrip        // "" for TripStepDown
 	Cooldown   time.Duration // how long a tripped candidate is not granted: 1 s to 24 h; 0: not at all
 	CooldownOf CooldownOf    // "" for CooldownCandidate
-	Verdicts   int           // so many bad verdicts trip: 1 to 16; 0: none do
-	Series     SeriesPolicy  // what many terms may cost together
+	Verdicts   int           // how many bad verdicts trip: 1 to 16; 0: no number does
+	Series     SeriesPolicy  // limits many terms together
 }
 
-// ApprovalPolicy lets a term end unless operators approve of it now and then.
+// ApprovalPolicy ends a term unless operators approve of it regularly.
 type ApprovalPolicy struct {
-	Every time.Duration // led since the last approval, in one term or several: 1 s to 30 days; 0: no approval is needed
-	Need  int           // how many different principals have to approve: 1 to 8; 0 is 1
+	Every time.Duration // time led since the last approval, over all terms: 1 s to 30 days; 0: no approval is needed
+	Need  int           // how many different principals must approve: 1 to 8; 0 is 1
 }
 
 // ErrorRate trips if more than Max of the calls have failed, once there are Min calls.
@@ -47,21 +47,21 @@ type ErrorRate struct {
 	Min int64   `json:"min"` // at least 1
 }
 
-// OnTrip says what a trip does.
+// OnTrip is the consequence of a trip.
 type OnTrip string
 
 const (
 	TripStepDown OnTrip = "stepDown" // the term ends, and the candidate is banned for the cooldown
-	TripNotify   OnTrip = "notify"   // there is an event, once in a term
+	TripNotify   OnTrip = "notify"   // an event is written, once in a term
 )
 
-// CooldownOf says what a cooldown bars.
+// CooldownOf says which candidates a cooldown bars.
 type CooldownOf string
 
-// The kinds of CooldownOf. Of a leader whose caller was not verified a cooldown bars the candidate.
+// The values of CooldownOf. If the leader's caller was not verified, both bar only the candidate.
 const (
-	CooldownCandidate CooldownOf = "candidate" // the candidate that has tripped, and no replica of it
-	CooldownPrincipal CooldownOf = "principal" // all candidates that call as its principal, too
+	CooldownCandidate CooldownOf = "candidate" // only the candidate that tripped, not its replicas with other ids
+	CooldownPrincipal CooldownOf = "principal" // the candidate, and every candidate that calls as its principal
 )
 
 func (p TermPolicy) validate(lease time.Duration) (field string, err error) {
@@ -111,7 +111,7 @@ func (r ErrorRate) Validate() error {
 	return nil
 }
 
-// explicit is p in the one form that is stored.
+// explicit returns p in the form in which it is stored.
 func (p TermPolicy) explicit() TermPolicy {
 	if p.Approval.Every > 0 {
 		p.Approval.Need = max(p.Approval.Need, 1)

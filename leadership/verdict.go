@@ -8,7 +8,7 @@ import (
 	"regent/leadership/internal/form"
 )
 
-// Verdict is what a verifier says of a leader's work.
+// Verdict is a verifier's judgement of a leader's work.
 type Verdict string
 
 const (
@@ -16,12 +16,12 @@ const (
 	VerdictGood Verdict = "good"
 )
 
-// Judge is a verdict on the work that was done under a token: of each principal the last counts. So
-// many bad ones as the policy says trip. Idempotent: a verdict that stands writes nothing, and then
-// ignores the condition.
+// Judge gives a verdict on the work that was done under a token. The last verdict of each principal
+// counts, and TermPolicy.Verdicts bad ones trip. Idempotent: writes nothing if the principal's
+// verdict is already this one, and then ignores the condition.
 //
 // Errors: NotFound; TokenStale, if the term is over; RevisionMismatch; LimitExceeded, if too many
-// have judged.
+// principals have judged.
 type Judge struct {
 	Election Election
 	Token    Token
@@ -46,11 +46,12 @@ func (c Judge) Validate() error {
 	return cmp.Or(validateWordAs("evidence", c.Actor, c.Evidence), validateCondition(c.IfRevision))
 }
 
-// StepDown is Release with a reason. With For its candidate is banned for a while. Candidates take
-// at most half of the room for overrides, so that operators can always give orders. A caller that
-// has sent one must not act as the leader again, whatever the answer: see the package's "Repeats".
+// StepDown is Release with a reason. With For it also bans the candidate for that time. Such bans
+// may take up to half of MaxOverrides, so that operators can always give orders. A caller that has
+// sent a step-down must not act as the leader again, whatever the answer: see the package's
+// "Repeats".
 //
-// Errors: LeaseLost, as Release; LimitExceeded, if there is no room for the ban: release then.
+// Errors: LeaseLost, as Release; LimitExceeded, if there is no room for the ban: call Release then.
 type StepDown struct {
 	LeaseRequest
 	Reason string        // for people: one line of 1 to MaxReasonBytes bytes
@@ -66,8 +67,8 @@ func (c StepDown) Validate() error {
 	return fields("for", OrderBounds.Check("for", c.For))
 }
 
-// RequestApproval tells operators that the leader needs an approval, once until they have answered,
-// and once more for a new epoch: until then another one changes nothing. The event says until when.
+// RequestApproval tells operators, by an event, that the leader needs an approval and until when. A
+// repeat writes nothing until they have answered, unless it is the first to ask for a new epoch.
 //
 // Errors: LeaseLost; InvalidArgument, if the election's policy needs no approval.
 type RequestApproval struct {

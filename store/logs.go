@@ -30,7 +30,7 @@ func eachLog(ctx context.Context, j service.Journal, do func(rule.LogID) error) 
 	}
 }
 
-// raiseLogs raises the marks of the logs of all elections that are chosen.
+// raiseLogs raises the marks of the logs of all chosen elections.
 func (r Raising) raiseLogs(ctx context.Context, s Store, done *Raised) error {
 	return eachLog(ctx, s, func(id rule.LogID) error {
 		if !strings.HasPrefix(string(id.Election), r.Prefix) {
@@ -69,14 +69,14 @@ func planLogs(ctx context.Context, from, to Store, refused *refusals) error {
 	})
 }
 
-// moveLogs copies all logs, after the elections: those have no leader any more.
+// moveLogs copies all logs. Call it after all elections are moved: they no longer have leaders.
 func moveLogs(ctx context.Context, from, to Store) error {
 	return eachLog(ctx, from, func(id rule.LogID) error {
 		snap, err := from.Get(ctx, id.Election)
 		if err != nil {
 			return err
 		}
-		// From here on no leader that ever was can write in the log, in either store.
+		// From here on no past leader can write to the log, in either store.
 		old, err := from.Amend(ctx, id, func(l rule.Log) (rule.LogChange, error) {
 			return rule.RaisedLog(l, snap.Record.Token, false)
 		})
@@ -87,8 +87,7 @@ func moveLogs(ctx context.Context, from, to Store) error {
 	})
 }
 
-// moveLog copies a log, a part at a time. After each part the copy is a whole journal, if a shorter
-// one.
+// moveLog copies a log, a part at a time. After each part the copy is a valid but shorter journal.
 func moveLog(ctx context.Context, from, to Store, c rule.LogCopy) (err error) {
 	if c.Snapshot, err = from.Snapshot(ctx, c.ID); err != nil {
 		return err
@@ -103,7 +102,7 @@ func moveLog(ctx context.Context, from, to Store, c rule.LogCopy) (err error) {
 		case err != nil:
 			return err
 		case all && there.Text != c.Text:
-			return nil // it was moved before, and is in use
+			return nil // it was moved before and is in use
 		case all:
 			return sameLog(ctx, from, to, c)
 		}
@@ -125,8 +124,8 @@ func moveLog(ctx context.Context, from, to Store, c rule.LogCopy) (err error) {
 // aheadLimit is how far ahead of the new store's clock a move waits for it.
 const aheadLimit = time.Minute
 
-// reached waits until the clock of the new store has come to what the next part of a copy was
-// written at: Spanner refuses a time that is yet to come.
+// reached waits until the clock of the new store has reached the time at which the next part of a
+// copy was written, because Spanner refuses a time in the future.
 func reached(ctx context.Context, to Store, c rule.LogCopy) error {
 	newest := c.Snapshot.At
 	for _, segment := range c.Next {
@@ -152,7 +151,7 @@ func reached(ctx context.Context, to Store, c rule.LogCopy) error {
 	}
 }
 
-// differs is the error of a log that the new store has otherwise.
+// differs returns the error for a log that differs in the new store.
 func differs(id rule.LogID) error {
 	return &leadership.Error{Code: leadership.RecordCorrupt, Detail: fmt.Sprintf(
 		"the %s of election %q is not the same in the two stores: the new one has something else in its place; move to another store", id.Kind, id.Election)}
@@ -183,7 +182,7 @@ func sameLog(ctx context.Context, from, to Store, c rule.LogCopy) error {
 	if head.Text != c.Text || head.Body != c.Body || !sameSegment(snapshot, c.Snapshot) {
 		return differs(c.ID)
 	}
-	if err := to.Trim(ctx, c.ID, c.Snapshot.Last); err != nil { // what was copied before there was this snapshot
+	if err := to.Trim(ctx, c.ID, c.Snapshot.Last); err != nil { // entries that were copied before this snapshot was put
 		return err
 	}
 	for after := c.Snapshot.Last; ; {
@@ -195,7 +194,7 @@ func sameLog(ctx context.Context, from, to Store, c rule.LogCopy) error {
 		if err != nil {
 			return err
 		}
-		n := min(len(old), len(there)) // stores may bound a page otherwise
+		n := min(len(old), len(there)) // stores may return pages of different sizes
 		switch {
 		case len(old)+len(there) == 0:
 			return nil

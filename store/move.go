@@ -18,16 +18,17 @@ import (
 // Passage is the effect of a move on one election.
 type Passage struct {
 	Election leadership.Election
-	Token    leadership.Token    // in the new store, after the move
-	Revision leadership.Revision // so, too
-	Deleted  bool                // so, too
+	// Token, Revision and Deleted are those in the new store after the move.
+	Token    leadership.Token
+	Revision leadership.Revision
+	Deleted  bool
 	// LockedFor is how long the new store grants no lease, counted from the move.
 	LockedFor time.Duration
-	// Present says that the new store already had all of it.
+	// Present says that the new store already had the election in this state.
 	Present bool
 }
 
-// PlanMove returns what Move would do, and writes nothing. Errors are as those of Move.
+// PlanMove returns what Move would do, and writes nothing. Errors: those of Move.
 func PlanMove(ctx context.Context, from, to Store) ([]Passage, error) {
 	names, err := movable(ctx, from)
 	if err != nil {
@@ -51,27 +52,27 @@ func PlanMove(ctx context.Context, from, to Store) ([]Passage, error) {
 	return plan, refused.err()
 }
 
-// Move brings all elections of one store into another, Regent's own too, one after the other: with
-// their tokens, revisions, policies and standings, and without their leases. No token and no
-// revision goes back. No lease is granted in the new store before the one that the old store knows
-// would have ended. In the old store each election becomes a tombstone, so that a server that was
-// forgotten there never grants it again. Then all checkpoints and journals are copied, with their
-// marks, and compared; in the old store no leader can write in them any more.
+// Move moves all elections of one store to another, including Regent's own, one after the other:
+// with their tokens, revisions, policies and standings, and without their leases. No token and no
+// revision goes back. The new store grants no lease before the one that the old store knows would
+// have ended. In the old store each election becomes a tombstone, so that a server that still uses
+// that store never grants it again. Then all logs are copied, with their marks, and compared; in
+// the old store no leader can write to them any more.
 //
 // No server may use either store meanwhile. Move notices if the old one is used all the same, and
 // then begins with the election anew. Only a lease that is renewed there between two attempts at a
 // move can end later than the new store was told, until Move has ended.
 //
-// Whatever stops it, the same move again goes on where it was, and ends as if nothing had happened.
-// To bring the elections back, move them the other way.
+// If Move was interrupted, make the same call again: it continues. To bring the elections back,
+// move them the other way.
 //
-// Where is the spec of the new store. Before anything is moved, the old store gets a mark with it
-// (see RefuseMoved), and when all is moved the new store's own mark, if it has one, is taken away.
+// where is the spec of the new store. Before anything is moved, the old store is marked with it
+// (see RefuseMoved); once everything is moved, the new store's own mark, if it has one, is removed.
 //
-// First it reads everything. If a record on either side cannot be trusted or needs a newer program,
-// or if an election has a leader in the new store, it returns an error with the code RecordCorrupt,
-// RecordTooNew or LeaseHeld that names them, and writes nothing. Other errors are those of the
-// stores, and some elections may then have been moved.
+// Move first reads everything. If a record on either side cannot be trusted or needs a newer
+// program, or if an election has a leader in the new store, it returns an error with the code
+// RecordCorrupt, RecordTooNew or LeaseHeld that names them, and writes nothing. Other errors are
+// those of the stores; some elections may then have been moved.
 func Move(ctx context.Context, from, to Store, where string) ([]Passage, error) {
 	plan, err := PlanMove(ctx, from, to)
 	if err != nil {
@@ -93,7 +94,7 @@ func Move(ctx context.Context, from, to Store, where string) ([]Passage, error) 
 	return plan, err
 }
 
-// mark notes where the elections of a store are moved to.
+// mark records in a store where its elections are moved to.
 func mark(ctx context.Context, s service.Store, where string) error {
 	c := leadership.Config{Description: where}
 	if _, err := c.Check(); err != nil { // a path may be too long
@@ -105,9 +106,9 @@ func mark(ctx context.Context, s service.Store, where string) error {
 	return err
 }
 
-// RefuseMoved returns an error, with the code InvalidArgument, if the elections of the store were
-// moved to another one, or a move was interrupted: it must not be served. Tombstones alone do not
-// prevent a server from granting what an operator brings back, or what was never seen there.
+// RefuseMoved returns an InvalidArgument error if the elections of the store were moved to another
+// one, or a move was interrupted: the store must not be served. Tombstones alone would not prevent
+// a server from granting elections that an operator brings back, or that were never seen there.
 func RefuseMoved(ctx context.Context, s service.Store) error {
 	snap, err := s.Get(ctx, leadership.MovedElection)
 	if err != nil || !snap.Exists() || snap.Record.Deleted {
@@ -126,7 +127,7 @@ func movable(ctx context.Context, s service.Store) ([]leadership.Election, error
 	return names, err
 }
 
-// planned is the passage of an election as both stores have it now.
+// planned returns the passage of an election as both stores have it now.
 func planned(ctx context.Context, from, to service.Store, e leadership.Election) (Passage, error) {
 	old, err := from.Get(ctx, e)
 	if err != nil {
@@ -151,14 +152,14 @@ func passage(s rule.Snapshot, present bool) Passage {
 	return Passage{Election: l.Election, Token: l.Token, Revision: l.Revision, Deleted: l.Deleted, LockedFor: l.LockedFor, Present: present}
 }
 
-// attempts is how often an election is moved that changes meanwhile.
+// attempts is how often Move tries an election that changes meanwhile.
 const attempts = 5
 
 // errChanged says that an election has changed since it was carried.
 var errChanged = errors.New("it changes while it is moved: a server still uses the old store; stop it, and run the same command again")
 
-// move carries an election, then replaces it by a tombstone in the old store, and then carries what
-// the tombstone says of the lease at that moment.
+// move carries an election, then replaces it by a tombstone in the old store, and then carries it
+// again with the lease as the tombstone has it.
 func move(ctx context.Context, from, to service.Store, e leadership.Election) (Passage, error) {
 	for range attempts {
 		old, err := from.Get(ctx, e)
@@ -198,8 +199,8 @@ func bury(ctx context.Context, from service.Store, carried rule.Snapshot) (rule.
 	})
 }
 
-// names reads the names of all elections with the prefix but MovedElection, and of those that
-// cannot be trusted.
+// names reads the names of all elections with the prefix, except for MovedElection, and of those
+// that cannot be trusted.
 func names(ctx context.Context, s service.Store, prefix string) (found, untrusted []leadership.Election, err error) {
 	if untrusted, err = orphans(ctx, s, prefix); err != nil {
 		return nil, nil, err
@@ -211,11 +212,11 @@ func names(ctx context.Context, s service.Store, prefix string) (found, untruste
 			return nil, nil, err
 		}
 		for _, snap := range listing.Snapshots {
-			if snap.Record.Election != leadership.MovedElection { // about this store alone
+			if snap.Record.Election != leadership.MovedElection { // that concerns only this store
 				found = append(found, snap.Record.Election)
 			}
 		}
-		found = append(found, listing.TooNew...) // to read one is an error that names it
+		found = append(found, listing.TooNew...) // reading one later returns an error that names it
 		untrusted = append(untrusted, listing.Untrusted...)
 		if after = listing.Next; after == "" {
 			return found, untrusted, nil
@@ -268,14 +269,14 @@ func (r *refusals) err() error {
 	return r.held
 }
 
-// untrustworthy names the records that prevent a move.
+// untrustworthy returns the error that names the records that prevent a move.
 func untrustworthy(elections []leadership.Election) error {
 	return &leadership.Error{Code: leadership.RecordCorrupt, Detail: "nothing was moved, for records of one store or the other cannot be trusted, " +
 		"and fencing tokens would begin anew: " + Quoted(elections) + "; mend each, with a fencing token above every one ever seen, " +
 		"or remove it with its history if it is no election, and run the same command again"}
 }
 
-// Quoted is a list of names for people, not all of them if they are many.
+// Quoted returns a list of names for people; it leaves some out if there are many.
 func Quoted[T ~string](names []T) string {
 	const most = 20
 	var parts []string
@@ -289,8 +290,8 @@ func Quoted[T ~string](names []T) string {
 	return strings.Join(parts, ", ")
 }
 
-// CheckMove returns why elections cannot be moved between the stores of two specs, with the code
-// InvalidArgument.
+// CheckMove returns an InvalidArgument error if elections cannot be moved between the stores of two
+// specs.
 func CheckMove(from, to string) error {
 	a, err := parse(from)
 	if err != nil {
@@ -309,7 +310,7 @@ func CheckMove(from, to string) error {
 	return nil
 }
 
-// same reports whether two specs name one store, however they are spelt.
+// same reports whether two specs name the same store, however they are spelt.
 func (t target) same(other target) bool {
 	const unnamed = "(default)" // of Firestore
 	switch {

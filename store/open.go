@@ -19,13 +19,13 @@ import (
 	"regent/store/memory"
 )
 
-// Store is what every store is: elections, and what their leaders leave behind.
+// Store is a store of elections and of their logs.
 type Store interface {
 	service.Store
 	service.Journal
 }
 
-// Config has the settings that all stores have in common; its zero value works.
+// Config has the settings common to all stores; its zero value works.
 type Config struct {
 	// History is how long events are kept, rule.MinHistory or more; 0 for
 	// rule.DefaultHistory.
@@ -48,13 +48,13 @@ func Open(ctx context.Context, spec string, c Config) (Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := history.Of(c.History); err != nil { // memory would take any
+	if _, err := history.Of(c.History); err != nil { // the memory store does not check it
 		return nil, err
 	}
 	switch t.kind {
 	case inMemory:
-		// An instance looks back ten seconds, and ten from when a cursor was given: so a cursor of
-		// an earlier process is refused.
+		// An instance reads the history from ten seconds before its start, or before a cursor: so a
+		// cursor of an earlier process is refused.
 		return memory.New(memory.Config{History: c.History, Begins: time.Now().Add(-10 * time.Second)}), nil
 	case inFile:
 		return opened(file.Open(t.path, file.Config{History: c.History, Log: c.Log}))
@@ -71,9 +71,9 @@ func Validate(spec string) error {
 	return err
 }
 
-// Check verifies the folder of a local store, uses and changes nothing, and returns a sentence
-// about its content. If there is no such folder, the error is fs.ErrNotExist by errors.Is. It
-// returns "" for a store that is not local.
+// Check verifies the folder of a local store without changing it, and returns a sentence about its
+// content. If there is no such folder, the error is fs.ErrNotExist by errors.Is. It returns "" for
+// a store that is not local.
 func Check(spec string) (found string, err error) {
 	t, err := parse(spec)
 	if err != nil || t.kind != inFile {
@@ -100,7 +100,7 @@ func Check(spec string) (found string, err error) {
 	return fmt.Sprintf("elections: %d, events: %d, commits: %d%s; %.1f MiB; %s", r.Elections, r.Events, r.Commits, last, float64(r.Bytes)/(1<<20), end), nil
 }
 
-// opened keeps a nil pointer from becoming an interface that is not nil.
+// opened returns a nil Store with an error, because a nil pointer in an interface is not nil.
 func opened[S Store](s S, err error) (Store, error) {
 	if err != nil {
 		return nil, err
@@ -108,8 +108,8 @@ func opened[S Store](s S, err error) (Store, error) {
 	return s, nil
 }
 
-// Migrate creates what the store named by spec (see Open) needs before it can be opened, and
-// returns a sentence that says what it did. Idempotent. Errors are as those of Open.
+// Migrate creates everything that the store named by spec (see Open) needs before it can be opened,
+// and returns a sentence that says what it did. Idempotent. Errors: those of Open.
 func Migrate(ctx context.Context, spec string) (done string, err error) {
 	t, err := parse(spec)
 	if err != nil {

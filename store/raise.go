@@ -28,26 +28,24 @@ type Raised struct {
 	// LockedFor is how long, from the end of the call, until every election that was raised now may
 	// be led again.
 	LockedFor time.Duration
-	// Untrusted are the records that cannot be trusted. They were left as they are and grant no
-	// lease.
+	// Untrusted are the records that cannot be trusted. They were not changed, and grant no lease.
 	Untrusted []leadership.Election
-	// Logs are those that cannot be trusted, such as "the journal of jobs". They were left as they
-	// are, and no leader can write in them.
+	// Logs are the logs that cannot be trusted, such as "the journal of jobs". They were not
+	// changed, and no leader can write to them.
 	Logs []string
 }
 
-// Raise brings the elections of a store that was restored from a backup past every revision and
-// token that was seen after the backup; see rule.Raise. So it does with the marks of their
-// checkpoints and journals: no leader from before the backup can write in them. No server may use
-// the store meanwhile.
+// Raise raises the elections of a store that was restored from a backup above every revision and
+// token that was seen after the backup; see rule.Raise. It also raises the marks of their logs, so
+// that no leader from before the backup can write to them. No server may use the store meanwhile.
 //
-// Elections, and seats, that began after the backup are not in the store: it gets a floor that they
-// begin above; see Floor.
+// Elections and seats that were created after the backup are not in the store. Raise writes a floor
+// for them; see Floor.
 //
-// First it reads everything. If Above is too low for an election, it returns an error with the code
-// InvalidArgument, about the one that is furthest, and writes nothing; so too, with RecordTooNew,
-// if an election needs a newer program. If it is interrupted, make the same call again: it
-// continues. Once servers use the store again the same call is refused, or does nothing.
+// Raise first reads everything. If Above is too low for an election, it returns InvalidArgument
+// with the highest such election, and writes nothing; likewise RecordTooNew, if an election needs a
+// newer program. If it is interrupted, make the same call again: it continues. Once servers use the
+// store again the same call is refused, or does nothing.
 func Raise(ctx context.Context, s Store, r Raising) (Raised, error) {
 	elections, untrusted, err := names(ctx, s, r.Prefix)
 	if err != nil {
@@ -74,11 +72,11 @@ func (r Raising) rule(s rule.Snapshot) (rule.Change, error) {
 	return rule.Raise(s, rule.RaiseCommand{Above: r.Above, Lock: r.Lock})
 }
 
-// Floor reads the floor of a store: its servers must know it, or elections that the store has never
-// seen begin with token 1, which was perhaps seen after the backup. It changes only while none
-// runs.
+// Floor reads the floor of a store, above which elections begin that the store has never seen. A
+// server must read it when it starts: without it such an election begins with token 1, which may
+// have been granted after the backup. Only Raise changes it, while no server runs.
 //
-// Errors: those of Store.Get; with RecordCorrupt, no election that was never seen can begin.
+// Errors: those of Store.Get. The server must not start then.
 func Floor(ctx context.Context, s service.Store) (rule.Floor, error) {
 	snap, err := s.Get(ctx, leadership.FloorElection)
 	if err != nil || !snap.Exists() {
@@ -87,8 +85,8 @@ func Floor(ctx context.Context, s service.Store) (rule.Floor, error) {
 	return rule.FloorOf(snap), nil
 }
 
-// check returns the elections that can be raised and those that cannot be trusted, unless another
-// one prevents the raise.
+// check returns the elections that can be raised and those that cannot be trusted, or the error of
+// an election that prevents the raise.
 func (r Raising) check(ctx context.Context, s service.Store, all []leadership.Election) (sound, corrupt []leadership.Election, refused error) {
 	var furthest leadership.Revision
 	for _, e := range all {

@@ -41,15 +41,15 @@ func (c *Client) Acquire(ctx context.Context, r leadership.AcquireRequest) (lead
 	return grant, nil
 }
 
-// waited returns how long the request waited in line. It moves the leader's deadline later, so a
-// value above the wait that was asked for is not believed.
+// waited returns how long the request waited in line, capped at the wait that was asked for: a
+// longer wait moves the leader's deadline later, so it must not be too long.
 func waited(r leadership.AcquireRequest, answer wire.Grant) time.Duration {
 	most := max(r.Wait.Milliseconds(), 0)
 	return time.Duration(min(max(answer.WaitedMs, 0), most)) * time.Millisecond
 }
 
-// Renew renews the caller's lease. The Ticket of the last answer, in the request, saves the store a
-// read. A server of an older version answers InvalidArgument to it: renew without it then.
+// Renew renews the caller's lease. Set r.Ticket to the Ticket of the last answer to save the store
+// a read. An older server refuses a Ticket with InvalidArgument: renew without it then.
 func (c *Client) Renew(ctx context.Context, r leadership.LeaseRequest) (leadership.Lease, error) {
 	return c.lease(ctx, ofRenewal(r), post("renew", wire.VerbRenew, wire.NewLeaseRequest(r)))
 }
@@ -77,7 +77,7 @@ func (c *Client) Read(ctx context.Context, r leadership.ReadRequest) (leadership
 	return c.reading(ctx, r, call{name: "read", method: http.MethodGet, query: query})
 }
 
-// reading makes a call whose reply is an election that may be stale.
+// reading makes a call whose reply is an election, which may be stale.
 func (c *Client) reading(ctx context.Context, r leadership.ReadRequest, k call) (leadership.Reading, error) {
 	var answer wire.Lease
 	var header http.Header
@@ -126,16 +126,16 @@ func (c *Client) Events(ctx context.Context, r leadership.EventsRequest) ([]lead
 	return askFor(ctx, c, r.Election, k, new(wire.History), func(events []leadership.Event) error { return matchEvents(r.Election, events) })
 }
 
-// conditionTries is how often a change is sent that its caller makes whatever the revision.
+// conditionTries is how often a change without IfRevision is sent.
 const conditionTries = 8
 
 // Do carries out a command, such as
 //
 //	c.Do(ctx, leadership.Unlock{Election: "jobs", Reason: "the host is gone"})
 //
-// Without IfRevision it does so whatever the revision: a refused change was not made and tells the
-// revision, so it is sent again with that. Each copy that comes late is refused. An eviction needs
-// the revision or the token then. Errors: those of the command.
+// Without IfRevision it does so at any revision: the server's refusal tells the present revision,
+// and Do sends the command again with that. So late copies of a request are refused. An eviction
+// needs IfRevision or a token. Errors: those of the command.
 func (c *Client) Do(ctx context.Context, command leadership.Command) (lease leadership.Lease, err error) {
 	if err := checkOrder(command); err != nil {
 		return leadership.Lease{}, err
@@ -173,8 +173,8 @@ func (c *Client) Do(ctx context.Context, command leadership.Command) (lease lead
 	return lease, err
 }
 
-// checkOrder refuses an order that does not exist, an eviction that a repetition would turn against
-// the next leader, and an approval that would count in two rounds.
+// checkOrder refuses an unknown kind of order, an eviction that would evict the next leader if it
+// were repeated, and an approval that could count in two rounds.
 func checkOrder(command leadership.Command) error {
 	order, ok := command.(leadership.Order)
 	switch {
@@ -184,7 +184,7 @@ func checkOrder(command leadership.Command) error {
 		return invalid("order", "there is no order %q", order.Kind)
 	case order.Kind == leadership.OrderEvict && order.Token == 0 && order.IfRevision == 0:
 		return invalid("fencingToken", "say which term is to end: send its fencing token, or the revision at which it was read")
-	case order.Kind == leadership.OrderApprove && !order.NewEpoch && order.IfRevision == 0: // a new epoch is known by its token
+	case order.Kind == leadership.OrderApprove && !order.NewEpoch && order.IfRevision == 0: // a new epoch is identified by its token
 		return invalid("ifRevision", "say the revision at which the term was read, and the same again if the answer is lost: so the approval counts once")
 	}
 	return nil
@@ -226,7 +226,7 @@ func (c *Client) lease(ctx context.Context, x expected, k call) (leadership.Leas
 	return askFor(ctx, c, x.election, k, new(wire.Lease), x.match)
 }
 
-// askFor makes a call about an election, and returns what its answer says, which has to match.
+// askFor makes a call about an election, and returns the decoded answer, which match must accept.
 func askFor[A interface{ Leadership() (L, error) }, L any](ctx context.Context, c *Client, e leadership.Election, k call, answer *A, match func(L) error) (L, error) {
 	k.answer = answer
 	if err := c.about(ctx, e, k); err != nil {

@@ -29,9 +29,9 @@ func (c *Client) Campaign(ctx context.Context, election leadership.Election) (*L
 }
 
 // TryAcquire is a Campaign that does not wait in line: it returns leadership.LeaseHeld at once if
-// another candidate leads. Where candidates bid, it takes part in the ballot, and asks again when
-// its turn comes: after the window of the election's policy, up to 30 s. Without Candidate.Rounds
-// it makes up to three calls while there is no answer, or only that of a ballot.
+// another candidate leads. If the election has a ballot, it bids and asks again when its turn
+// comes: after the window of the election's policy, up to 30 s. Without Candidate.Rounds it makes
+// up to three calls while there is no answer, or only the answer that a ballot is open.
 func (c *Client) TryAcquire(ctx context.Context, election leadership.Election) (*Lease, error) {
 	return c.campaign(ctx, context.WithoutCancel(ctx), election, 0)
 }
@@ -83,7 +83,7 @@ func (c *Client) campaign(ctx, within context.Context, election leadership.Elect
 	return l, nil
 }
 
-// attended is run, while the candidate looks after a hand-over to it.
+// attended is run with an heir, which handles a hand-over to the candidate.
 func (k *campaigner) attended(ctx, within context.Context) (*Lease, error) {
 	attending, stop := context.WithCancel(ctx)
 	k.heir = &heir{
@@ -100,7 +100,8 @@ func (k *campaigner) attended(ctx, within context.Context) (*Lease, error) {
 	return k.run(ctx, within)
 }
 
-// promote says that the new leader serves, where the election's policy asks for that.
+// promote calls Config.OnPromotion and says that the new leader serves, if the election's policy
+// requires that.
 func (l *Lease) promote(ctx context.Context) error {
 	if !l.notServing {
 		return nil
@@ -156,7 +157,7 @@ func (k *campaigner) run(ctx, within context.Context) (*Lease, error) {
 			return l, nil
 		case ctx.Err() != nil:
 			return nil, k.stopped(context.Cause(ctx))
-		case k.heir.due(): // its own lease waits for it
+		case k.heir.due(): // a lease was yielded to it
 			round--
 			continue
 		case held && k.wait == 0 && turnOf(err) == 0, !held && !over && !transient(err), round == k.rounds:
@@ -228,7 +229,7 @@ func (k *campaigner) ask(ctx, within context.Context) (*Lease, error) {
 	return l, nil
 }
 
-// standOn names the lease that the new one shall stand on.
+// standOn adds to the request the lease that the new one is to stand on.
 func (k *campaigner) standOn(parent *Lease) error {
 	if parent == nil {
 		return nil
@@ -246,7 +247,7 @@ func (k *campaigner) note(ctx context.Context, err error) {
 	switch {
 	case errors.Is(err, leadership.LeaseHeld):
 		k.unknown = false
-	case errors.Is(err, leadership.OutcomeUnknown), k.request.Inherit: // what is inherited is read after the grant
+	case errors.Is(err, leadership.OutcomeUnknown), k.request.Inherit: // the inheritance is read after the grant
 		k.unknown = true
 	}
 	if ctx.Err() != nil {
@@ -282,8 +283,8 @@ func (k *campaigner) pause(err error, held bool) time.Duration {
 const (
 	// abandonTimeout limits the release of a lease after a failed campaign.
 	abandonTimeout = 5 * time.Second
-	// underWay is how long after its caller has given up a request may still be granted a lease: a
-	// write of a slow store takes so long.
+	// underWay is how long a request may still be granted a lease after its caller has given up: a
+	// write to a slow store may take that long.
 	underWay = 2500 * time.Millisecond
 	// maxLookPause is the longest pause between two looks for such a lease.
 	maxLookPause = 500 * time.Millisecond
@@ -321,7 +322,7 @@ func (k *campaigner) abandon(ctx context.Context) {
 	}
 }
 
-// atSeat reads the seat of the whole at which the candidate leads; it returns the whole if there is
+// atSeat reads the seat at which the candidate leads. It returns the whole election if there is
 // none.
 func (k *campaigner) atSeat(ctx context.Context, whole leadership.Lease) (leadership.Lease, error) {
 	x, err := k.Explain(ctx, leadership.ExplainRequest{Election: whole.Election, CandidateID: k.request.CandidateID})
@@ -333,24 +334,24 @@ func (k *campaigner) atSeat(ctx context.Context, whole leadership.Lease) (leader
 
 // Resign stops renewing and releases the lease, so that the next leader need not wait for its end.
 // Everything that acts as leader must have stopped before. It retries until it is answered or ctx
-// ends; in that case the lease expires, and the error says why. Resigning twice, or from a lost
-// lease, is no error. A lease whose deadline has passed because its term has ended without progress
-// or without an approval is not released but ends by itself: see Ending.MustRunOut.
+// ends; if ctx ends first, the lease expires, and the error says why. Resigning twice, or from a
+// lost lease, is no error. If the term has ended without progress or without an approval, the lease
+// is not released but ends by itself: see Ending.MustRunOut.
 //
-// After HandOver, and wherever else there is a successor that is ready, the lease passes to it: no
-// other candidate can come between.
+// If a successor is ready, after HandOver or otherwise, the lease passes to it, and no other
+// candidate can be granted it in between.
 func (l *Lease) Resign(ctx context.Context) error {
 	return l.resign(ctx, l.giveUp)
 }
 
-// LetEnd stops renewing, and leaves the lease to end by itself instead of releasing it. Everything
-// that acts as leader must have stopped before. See Ending.MustRunOut.
+// LetEnd stops renewing, and lets the lease end by itself instead of releasing it. Everything that
+// acts as leader must have stopped before. See Ending.MustRunOut.
 func (l *Lease) LetEnd() {
 	l.stopRenewing()
 	<-l.kept
 }
 
-// stopRenewing ends the lease, and reports whether there is nothing to release.
+// stopRenewing ends the lease here, and reports whether it need not be released.
 func (l *Lease) stopRenewing() (done bool) {
 	now := l.client.clock()
 	l.mu.Lock()
@@ -360,13 +361,14 @@ func (l *Lease) stopRenewing() (done bool) {
 	return l.own == ErrLost || l.released || l.ranOut()
 }
 
-// ranOut reports whether the term has ended, and the server has to see that. Call with mu held.
+// ranOut reports whether the lease must be left to run out, so that the server records the end of
+// the term. Call with mu held.
 func (l *Lease) ranOut() bool {
 	ended, ok := errors.AsType[*TermError](l.over)
 	return ok && l.own == ErrExpired && mustRunOut(ended.Because)
 }
 
-// resign ends the lease, and then has it released.
+// resign ends the lease here, and then calls release unless there is nothing to release.
 func (l *Lease) resign(ctx context.Context, release func(context.Context, leadership.LeaseRequest) error) error {
 	done := l.stopRenewing()
 	select {

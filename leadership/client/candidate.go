@@ -34,11 +34,10 @@ type Candidate struct {
 	// minute; 0 for no limit.
 	Rounds int
 
-	// What follows counts where the election's policy says so, as long as the candidate waits: see
-	// rule.Rank.
+	// The election's policy may use the next four fields while the candidate waits: see rule.Rank.
 
-	// Role is leadership.RoleCandidate, which "" stands for, or RoleWitness: it stands in line,
-	// counts for the quorum, and is never granted the lease.
+	// Role is leadership.RoleCandidate or RoleWitness; "" is RoleCandidate. A witness stands in
+	// line, counts for the quorum, and is never granted the lease.
 	Role leadership.Role
 	// Priority is from leadership.MinPriority to MaxPriority; a greater one is better. See also
 	// CksumPriority.
@@ -46,12 +45,12 @@ type Candidate struct {
 	// Capabilities are at most leadership.MaxCapabilities names, such as "gpu". A candidate that
 	// lacks one that the policy requires is refused at once with leadership.NotEligible.
 	Capabilities []string
-	// Load, if set, is asked before each call of a campaign; the newest answer counts, for up to a
-	// minute. It is from 0 to leadership.MaxLoad; a smaller one is better. It must return soon.
+	// Load, if set, is called before each call of a campaign. It returns 0 to leadership.MaxLoad; a
+	// smaller load is better. The newest value counts, for up to a minute. It must return soon.
 	Load func() int64
 
 	// AwaitFollowers is how many members must follow the new token before Run calls its function;
-	// 0 for none. Run gives a lease back that is not followed so within its duration. See
+	// 0 for none. If too few do within the duration of the lease, Run releases it. See
 	// Lease.AwaitFollowers.
 	AwaitFollowers int
 
@@ -60,29 +59,28 @@ type Candidate struct {
 	// leadership.DefaultWithin in Lease.HandOver, and for 6 s when the context of Run ends.
 	// NoHandOver: Run then releases the lease at once.
 	HandOverWithin time.Duration
-	// Inherit asks for what earlier leaders have left, in the election's grant: see
-	// Lease.Inherited, InDoubt and OpenProposals. It costs the store some reads and a write more.
+	// Inherit asks for the state that earlier leaders have left: see Lease.Inherited, InDoubt and
+	// OpenProposals. It costs the store a few reads and one write more.
 	Inherit bool
 	// Statement asks for a signed statement with the grant and each renewal: see Lease.Statement.
-	// The lease is then renewed by itself, in no batch.
+	// The lease is then renewed by itself, not in batches.
 	Statement bool
-	// HearProposals has the leader watch its election, to hear of proposals by NoticeAsked: a
-	// stream for each lease.
+	// HearProposals has the leader watch its election, with one stream for each lease, so that
+	// NoticeAsked tells it of proposals.
 	HearProposals bool
-	// Via is a lease on which the new one shall stand: it ends with that one at the latest. The
-	// election's policy may ask for it (leadersOf). The candidate must have the id of that lease,
-	// which "" selects, and both clients the same Clock.
+	// Via is a lease for the new one to stand on: the new one ends with it at the latest. The
+	// election's policy may require it (leadersOf). ID must be the id of that lease's candidate,
+	// which "" selects, and both clients must have the same Clock.
 	Via *Lease
-	// ViaPeer is the name under which the service knows the one that has granted Via; "" if both
-	// are the same service.
+	// ViaPeer is the service's name for the peer that granted Via; "" if the same service did.
 	ViaPeer string
 }
 
-// NoHandOver as Candidate.HandOverWithin ends the context of Run's function as soon as that of Run
-// ends, and lets Run release the lease.
+// NoHandOver, as Candidate.HandOverWithin, makes Run end its function's context as soon as its own
+// context ends, and release the lease.
 const NoHandOver time.Duration = -1
 
-// candidacy is what the next call says of the candidate.
+// candidacy returns the candidacy to send with the next call.
 func (c Candidate) candidacy() leadership.Candidacy {
 	own := leadership.Candidacy{Role: c.Role, Priority: c.Priority, Capabilities: leadership.NewNames(c.Capabilities...)}
 	if c.Load != nil {
@@ -135,9 +133,9 @@ func (c *Client) As(candidate Candidate) *Client {
 // name or, on Cloud Run, where all hosts have the same name, that of the service and the end of the
 // instance's id, or that of the job and the number of the task.
 //
-// Two programs of one host are then two incarnations of one candidate, which their keys tell apart:
-// the second waits in line as any candidate does, but it is never the successor of the first, and
-// counts as one member with it. Give them ids of their own where that matters.
+// Two programs on one host are two incarnations of one candidate, told apart by their keys: the
+// second waits in line like any candidate, but is never the successor of the first, and both count
+// as one member. Give them ids of their own where that matters.
 //
 // stable is false if the host has no name of its own, or if Cloud Run's metadata server does not
 // name the instance within a second. Then the id ends with 64 random bits, and each call returns
@@ -163,8 +161,8 @@ func defaultCandidateID(ctx context.Context, env func(string) string, host strin
 	return candidateID(name), stable
 }
 
-// candidateID is a name as an id: other characters than an id may have become "-", and of one that
-// is too long the end becomes 64 bits of the name's SHA-256.
+// candidateID turns a name into a valid id: it replaces invalid characters by "-", and the end of a
+// name that is too long by 64 bits of the name's SHA-256.
 func candidateID(name string) leadership.CandidateID {
 	id := strings.Map(func(r rune) rune {
 		if leadership.CandidateID(r).Validate() != nil {
@@ -186,8 +184,8 @@ func randomText() string {
 	return hex.EncodeToString(b[:])
 }
 
-// instanceID returns the end of the platform's instance id, where ids differ, or "" if it is not
-// known.
+// instanceID returns the end of the platform's instance id, the part in which ids differ, or "" if
+// unknown.
 func instanceID(ctx context.Context, server metadataServer) string {
 	ctx, cancel := context.WithTimeout(ctx, metadataTimeout)
 	defer cancel()
@@ -198,9 +196,9 @@ func instanceID(ctx context.Context, server metadataServer) string {
 	return id[max(len(id)-12, 0):]
 }
 
-// CksumPriority returns a priority that every program computes alike from the candidate's id, and
-// that no candidate has to be given: the checksum that POSIX's cksum prints for the id without an
-// end of line, less 2^31. In a shell: $(($(printf %s "$id" | cksum | cut -d' ' -f1) - 2147483648)).
+// CksumPriority returns a priority that any program can compute from the candidate's id, so that
+// none needs to be configured: the checksum that POSIX's cksum prints for the id without a newline,
+// less 2^31. In a shell: $(($(printf %s "$id" | cksum | cut -d' ' -f1) - 2147483648)).
 func CksumPriority(id leadership.CandidateID) int64 {
 	const polynomial = 0x04C11DB7
 	var sum uint32

@@ -34,8 +34,8 @@ type Config struct {
 	// Silence is how long the connection of a Watch may bring nothing, not even a ping, before it
 	// is replaced; 0 for 45 s. A server pings every 15 s.
 	Silence time.Duration
-	// Credential, if set, returns what identifies the caller, such as an ID token. It is called
-	// before each request. If it fails, the call fails with StoreUnavailable. See
+	// Credential, if set, returns the bearer token that identifies the caller, such as an ID token.
+	// It is called before each request. If it fails, the call fails with StoreUnavailable. See
 	// MetadataCredential.
 	Credential func(context.Context) (string, error)
 	// Candidate is the candidate of Run, Campaign and TryAcquire.
@@ -43,26 +43,25 @@ type Config struct {
 	// Log gets one line when a lease is granted, cannot be renewed, is renewed again, and ends,
 	// with the reason. Nil for slog.Default.
 	Log *slog.Logger
-	// OnNotice, if set, is called when a renewal, or the grant, brings a change that concerns the
-	// term of a leader: once for each change, in order and one at a time for each lease, from a
-	// goroutine beside the one that renews. It may block: that delays further notices and no
-	// renewal. It may be called after the lease is over. With it a leader also watches an election
-	// whose policy asks for a quorum, for NoticeReadOnly, or with Candidate.HearProposals: a stream
-	// for each such lease.
+	// OnNotice, if set, is called when the grant or a renewal brings a change of the leader's term:
+	// once for each change, in order and one at a time for each lease, but not from the goroutine
+	// that renews. If it blocks, it delays further notices and no renewal. It may be called after
+	// the lease is over. If it is set, a leader also watches its election, with one stream for each
+	// lease, if the policy asks for a quorum (NoticeReadOnly) or Candidate.HearProposals is set.
 	OnNotice func(Notice)
-	// OnSuccession, if set, is called on a candidate that waits in Run or Campaign when the present
-	// leader is to hand over to it: it loads what the successor needs. Once it returns nil, the
+	// OnSuccession, if set, is called when the present leader is to hand over to a candidate that
+	// waits in Run or Campaign: it loads what the new leader needs. Once it returns nil, the
 	// candidate says that it is ready; the leader then stops, and the lease passes to the
-	// candidate. After an error it waits in line as before. Without it the candidate is ready at
-	// once. ctx ends when the candidate is not to take over any more, or leads for another reason.
-	// OnSuccession must return within a second then: the campaign waits no longer for it, logs a
-	// warning, and returns while OnSuccession goes on, beside the leader if there is a lease.
+	// candidate. After an error the candidate waits in line as before. Without OnSuccession the
+	// candidate is ready at once. ctx ends when the candidate is no longer to take over, or leads
+	// for another reason. OnSuccession must then return within a second: after that the campaign
+	// logs a warning and returns while OnSuccession still runs, even beside the leader's function.
 	OnSuccession func(context.Context, Succession) error
-	// OnPromotion, if set, prepares a new leader where the election's policy asks for that
+	// OnPromotion, if set, prepares a new leader if the election's policy requires that
 	// (promotion): Run and Campaign call it after the grant. Once it returns nil, the leader says
-	// that it serves, so that the election may be written to, and Run calls its function. After
-	// an error the lease is released, and the error is returned; after a panic it is left to
-	// expire. ctx ends when the lease does. Without it the leader serves at once.
+	// that it serves, so that writes are accepted, and Run calls its function. After an error the
+	// lease is released, and the error is returned; after a panic the lease is left to expire. ctx
+	// ends when the lease does. Without OnPromotion the leader serves at once.
 	OnPromotion func(context.Context, *Lease) error
 	// Clock counts deadlines. It must be monotonic, must not be set by anything, and must run while
 	// the machine is suspended. Nil for boottime.Now. A test in a synctest bubble uses the bubble's
@@ -73,7 +72,7 @@ type Config struct {
 // Client calls one server. Its methods may be called concurrently.
 type Client struct {
 	template *http.Request // of the server's address, whose path has no trailing slash; never changed
-	json     []string      // the header that says so; never changed
+	json     []string      // the value of the Accept header; never changed
 	buffers  *sync.Pool    // of *bytes.Buffer, for replies
 	http     http.Client
 	spare    http.RoundTripper // with its own connections; nil if the caller chose the transport
@@ -82,10 +81,10 @@ type Client struct {
 
 	credential func(context.Context) (string, error)
 	candidate  Candidate
-	id         *identity // if the candidate has none
+	id         *identity // used if the Candidate has no ID
 	groups     *groups   // of its leases, shared with the clients that As returns
 	log        *slog.Logger
-	onNotice   func(Notice) // nil for none, as the next two
+	onNotice   func(Notice) // this and the next two may be nil
 
 	onSuccession func(context.Context, Succession) error
 	onPromotion  func(context.Context, *Lease) error

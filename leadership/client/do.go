@@ -23,7 +23,7 @@ type call struct {
 	name        string // for errors
 	method      string
 	path        string
-	suffix      string // of the path; set by about's callers
+	suffix      string // of the path; set by the callers of about
 	query       url.Values
 	header      map[string]string // in addition to the common headers
 	wait        time.Duration     // how long the server is asked to wait
@@ -45,7 +45,7 @@ func (c *Client) do(ctx context.Context, k call) error {
 		}
 	}
 	var sent atomic.Int32
-	if k.mutates { // else it makes no difference
+	if k.mutates { // otherwise it does not matter
 		ctx = traced(ctx, &sent)
 	}
 	request, err := c.request(ctx, k)
@@ -98,7 +98,7 @@ func (c *Client) send(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// readAll reads all into the buffer, with a size hint, -1 if the length is unknown.
+// readAll reads from into the buffer. length is a hint of the size, -1 if unknown.
 func readAll(into *bytes.Buffer, from io.Reader, length int64) error {
 	into.Reset()
 	known := min(max(length, 0), maxBuffer) // it may be wrong

@@ -45,32 +45,31 @@
 //
 // # The term
 //
-// Operators and the election's policy may end a term. They do it by an instant that no renewal
-// passes, so a leader that stops at its deadline obeys them without more. Lease.EndsBy returns that
-// instant and its reason, and Config.OnNotice is called when it changes. Lease.Report says what the
-// leader does, for readers and for the policy; a report never costs the lease. Lease.StepDown ends
-// a term with a reason, and Lease.RequestApproval asks for more of it.
+// Operators and the election's policy may end a term. They set an instant past which no renewal
+// extends the lease, so a leader that only obeys its deadline obeys them, too. Lease.EndsBy returns
+// that instant and its reason, and Config.OnNotice is called when it changes. Lease.Report tells
+// readers and the policy about the leader's work; a refused report never costs the lease.
+// Lease.StepDown ends a term with a reason, and Lease.RequestApproval asks operators to extend it.
 //
-// An election that loses the quorum that its policy asks for becomes read-only: its leader goes on,
-// and must not write. With a Config.OnNotice it watches such an election, hears of that, and of the
-// end of that, by NoticeReadOnly and NoticeWritable, and Lease.ReadOnly returns what it heard last.
+// An election that loses the quorum that its policy asks for becomes read-only: its leader keeps
+// the lease, but must not write. If Config.OnNotice is set, the leader watches such an election and
+// gets NoticeReadOnly and NoticeWritable; Lease.ReadOnly returns the last state.
 //
-// A new epoch changes the token of a lease that goes on: orders from before an operator's
-// checkpoint are stale then. The server refuses the next renewal, and names the new token. The
-// lease is renewed under that at once, and once this is answered, Lease.Token returns it, with
-// NoticeNewEpoch. Until then the old deadline counts; without an answer the lease expires. The
-// leader's function goes on and is not called again. A fence that was given the old token as a
-// value keeps it, and what it writes is refused: read Lease.Token for each piece of work that may
-// begin after a checkpoint.
+// An operator may begin a new epoch: the lease goes on under the next token, and work begun before
+// is stale. The server refuses the next renewal and names the new token. The lease is renewed under
+// that at once; after the answer Lease.Token returns the new token, with NoticeNewEpoch. Until then
+// the old deadline counts; without an answer the lease expires. The leader's function continues and
+// is not called again. A fence that holds the old token by value keeps it, and its writes are
+// refused: read Lease.Token anew for each piece of work.
 //
 // # Who leads, and who follows
 //
-// Candidate.Priority, Capabilities and Load say what the candidate is worth, where the election's
-// policy asks for it: see rule.Rank. A better candidate may end the term of a leader that the
-// policy lets it preempt, with NoticeHandOver; NoticeGoesOn says that it has gone again.
+// Candidate.Priority, Capabilities and Load rank the candidate if the election's policy uses them:
+// see rule.Rank. If the policy allows preemption, a better candidate may end a leader's term, with
+// NoticeHandOver; NoticeGoesOn says that the candidate has gone again.
 //
 // Member keeps a program a member of an election: it tells the server which token it follows. With
-// Candidate.AwaitFollowers Run calls its function only once so many members follow the new token,
+// Candidate.AwaitFollowers Run calls its function only once that many members follow the new token,
 // so that no follower still obeys the former leader when the new one begins.
 //
 // # Handing over
@@ -83,49 +82,50 @@
 //	                v                                   |        v
 //	successor  waits: OnSuccession loads its state -----+   acquires at once, with the next token
 //
-// Lease.HandOver returns when the successor is ready; end the work then as ever. Run does all of it
-// when its context ends, and waits 3 s at most for the successor: see Run and NoHandOver. A waiting
-// candidate watches the election's events beside its call, from the second on that it waits, to
-// hear that it was named; where it may not, it hears of it when its wait is over, within a minute.
-// Whoever fails at any point, no belief goes beyond its deadline: from the yield on the leader's
-// lease counts as over, and the successor's begins with its own grant. Without a successor that is
-// ready the lease is released. Where an operator or a better candidate ends the term, the successor
-// is named so, too, and Lease.Succession tells of it: a leader that resigns early lets it take over
-// at once.
+// Lease.HandOver returns when the successor is ready; then end the work as usual. Run does all of
+// it when its context ends, and waits at most 3 s for the successor: see Run and NoHandOver. After
+// one second in line a candidate also watches the election's events, to hear that it was named; if
+// it may not, it hears of it when its wait is over, within a minute. No failure at any point lets a
+// leader believe beyond its deadline: from the yield on the leader's lease counts as over, and the
+// successor's begins with its own grant. If no successor is ready, the lease is released. If an
+// operator or a better candidate ends the term, the successor is named in the same way, and
+// Lease.Succession returns it: a leader that resigns early lets it take over at once.
 //
-// Where the election's policy has promotion, Config.OnPromotion prepares a new leader before the
+// If the election's policy has promotion, Config.OnPromotion prepares a new leader before the
 // election may be written to.
 //
 // # What a leader leaves behind
 //
-// Lease.Checkpoint keeps up to 64 KiB for the next leader, which has them from Lease.Inherited if
-// Candidate.Inherit is set: with its grant, and so that no late checkpoint of the former leader can
-// follow. Lease.BeginEffect notes what must not be done twice before the leader does it, and
-// Lease.FinishEffect that it is done: a later leader is told so, or that it is in doubt, as
+// Lease.Checkpoint keeps up to 64 KiB for the next leader. If Candidate.Inherit is set, the next
+// leader gets them with its grant, from Lease.Inherited, and no later checkpoint of the former
+// leader can follow. For work that must not be done twice, call Lease.BeginEffect before it and
+// Lease.FinishEffect after it: a later leader learns that it was done, or that it is in doubt, as
 // Lease.InDoubt lists with the grant. Lease.Journal opens a log that only the present leader can
-// append to; what Append returns as done is durable. Client.Follow is a loop over it, for any
+// append to; entries are durable once Append returns. Client.Follow is a loop over it, for any
 // process: each index once, in order, whichever instance serves it.
 //
 // # What a leader is asked
 //
 // Client.Propose asks the leader of an election for a decision, and waits for it. With
-// Candidate.HearProposals and a Config.OnNotice a leader watches its election, and hears by
-// NoticeAsked that there are proposals: it reads them by Client.Proposals, and decides by
-// Lease.Decide, once and for good. A notice may get lost if no proposer asks again; so a leader
-// also looks now and then, and at first: Lease.OpenProposals has those from before its term.
+// Candidate.HearProposals and Config.OnNotice set, a leader watches its election and gets
+// NoticeAsked when there are proposals: it reads them with Client.Proposals, and decides each for
+// good with Lease.Decide. A notice may get lost unless the proposer asks again, so a leader should
+// also read the proposals now and then, and at first: Lease.OpenProposals has those from before its
+// term.
 //
 // # Leases that stand on others
 //
-// Candidate.Via is a lease of the same process that the new one stands on: a regional leader that
-// leads the world, too. The SDK names it in each call, and the new lease ends with it at the
-// latest, checked whenever the new one is asked. Lease.Delegate makes an election for a part of the
-// leader's task, whose leases end with this one by the store's clock; Client.Tree reads them all.
+// Candidate.Via is a lease of the same process that the new one stands on: for example, the leader
+// of the world must also lead its region. The SDK names it in each call, and the new lease ends
+// with it at the latest, which is checked whenever the new lease is asked. Lease.Delegate makes an
+// election for a part of the leader's task, whose leases end with this one by the store's clock;
+// Client.Tree reads them all.
 //
 // # Tokens
 //
-// A request that was sent just before may still arrive later. Send the Token with each write, and
-// have it compared where the write arrives: package fence does that for Firestore, Spanner, SQL,
-// Cloud Storage and HTTP.
+// A request that was sent just before the deadline may arrive after it. Send the Token with each
+// write, and have it compared where the write arrives: package fence does that for Firestore,
+// Spanner, SQL, Cloud Storage and HTTP.
 //
 // Package clienttest is a server in memory for tests, in real time or in a testing/synctest bubble.
 //

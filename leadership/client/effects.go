@@ -12,14 +12,14 @@ import (
 // granted, if Candidate.Inherit is set.
 func (l *Lease) InDoubt() []leadership.Effect { return l.inDoubt }
 
-// BeginEffect notes that the leader is about to cause an effect, and returns how it stands: see
-// service.Ledger. Only with leadership.EffectNew the leader may cause it; it calls FinishEffect
-// right after. Each call is another attempt: a second one, also by another process with the same
-// lease, is told that the effect is in doubt. It blocks until the note is durable, and is repeated
-// as Checkpoint is.
+// BeginEffect notes that the leader is about to cause an effect, and returns the effect's state:
+// see service.Ledger. The leader may cause it only if that is leadership.EffectNew, and must call
+// FinishEffect right after. Each call is another attempt: a second one, even by another process
+// with the same lease, gets EffectInDoubt. It blocks until the note is durable, and retries as
+// Checkpoint does.
 //
-// Errors: those of Checkpoint, also if the lease is over when the answer comes: the next leader has
-// the effect in doubt then; leadership.LimitExceeded.
+// Errors: those of Checkpoint, also if the lease is over when the answer comes, in which case the
+// next leader finds the effect in doubt; leadership.LimitExceeded.
 func (l *Lease) BeginEffect(ctx context.Context, id leadership.EffectID) (leadership.Effect, error) {
 	attempt := rand.Text()
 	e, err := persist(ctx, l, func(ctx context.Context, r leadership.LeaseRequest) (leadership.Effect, error) {
@@ -34,8 +34,8 @@ func (l *Lease) BeginEffect(ctx context.Context, id leadership.EffectID) (leader
 // FinishEffect notes that an effect was caused, so that no leader causes it again: result is
 // anything that encoding/json can write, at most leadership.MaxResultBytes of it; nil for none.
 //
-// Errors: those of Checkpoint; leadership.NotFound, if it was not begun; InvalidArgument, if it is
-// done with another result.
+// Errors: those of Checkpoint; leadership.NotFound, if the effect was not begun; InvalidArgument,
+// if it was finished with another result.
 func (l *Lease) FinishEffect(ctx context.Context, id leadership.EffectID, result any) error {
 	f := leadership.FinishRequest{EffectRequest: leadership.EffectRequest{ID: id}}
 	if result != nil {

@@ -18,14 +18,14 @@ import (
 
 // JournalItem is one item of a journal: a Snapshot or an Entry.
 type JournalItem struct {
-	// Snapshot stands for all entries up to its UpTo, those that were yielded before included: what
-	// was built from them is to be replaced by it. After the store was restored from a backup it
-	// comes anew; if there is none, it has UpTo 0 and no data: begin with nothing.
+	// Snapshot replaces all entries up to its UpTo, including those that were yielded before:
+	// discard the state built from them. After the store was restored from a backup the snapshot is
+	// yielded again; if the journal has none, UpTo is 0 and there is no data: start from nothing.
 	Snapshot *leadership.JournalSnapshot `json:"snapshot,omitzero"`
 	Entry    *leadership.Entry           `json:"entry,omitzero"`
 }
 
-// Index is that of the entry, or of the last one that the snapshot stands for.
+// Index returns the index of the entry, or of the last entry that the snapshot replaces.
 func (i JournalItem) Index() leadership.Index {
 	if i.Snapshot != nil {
 		return i.Snapshot.UpTo
@@ -35,24 +35,23 @@ func (i JournalItem) Index() leadership.Index {
 
 // Follow yields the entries of an election's journal after an index, 0 for all, and then each one
 // as it is appended: once, in order and without a gap, whichever instance serves it. It reconnects
-// and resumes as Watch does. If entries that come next are only to be had as a snapshot, because
-// the leader has put one, it yields that first and goes on behind it. It reads no faster than the
-// loop. A journal without entries yields nothing until it has some.
+// and resumes as Watch does. If the leader has replaced the next entries with a snapshot, it yields
+// that first and continues after it. It reads no faster than the loop. A journal without entries
+// yields nothing until it has some.
 //
 // Unless the caller leaves the loop, the last iteration has an error and no item: ctx's, or a
 // permanent one, such as leadership.InvalidArgument, wire.PermissionDenied, and
-// leadership.IndexMismatch if the journal has not reached the index after: it is another one. If
-// the store was ever restored from a backup, a loop that begins after another index than 0 gets the
-// snapshot first.
+// leadership.IndexMismatch if the journal has not reached the index after, so that it is not the
+// journal that the caller read before. If the store was ever restored from a backup, a loop that
+// begins after another index than 0 gets the snapshot first.
 func (c *Client) Follow(ctx context.Context, election leadership.Election, after leadership.Index) iter.Seq2[JournalItem, error] {
 	return c.FollowAs(ctx, election, after, "")
 }
 
-// FollowAs is Follow for a member of the election: it tells, at most once a second, up to which
-// item the loop has done its work. Members shows how far it lags behind, and AwaitAcknowledgement
-// can wait for it.
-// What it has told never goes back while the member is known: one that has lost its state, and
-// begins anew, takes another id.
+// FollowAs is Follow for a member of the election: it reports to the server, at most once a second,
+// the last item that the loop has finished. Members shows how far the member lags behind, and
+// AwaitAcknowledgement can wait for it. The reported index never goes back while the member is
+// known: a member that has lost its state and starts anew must take another id.
 func (c *Client) FollowAs(ctx context.Context, election leadership.Election, after leadership.Index, member leadership.CandidateID) iter.Seq2[JournalItem, error] {
 	return func(yield func(JournalItem, error) bool) {
 		f := &journalReader{client: c, election: election, member: member, last: after, yield: yield}
@@ -62,10 +61,10 @@ func (c *Client) FollowAs(ctx context.Context, election leadership.Election, aft
 	}
 }
 
-// journalReader passes the items of a journal on. Only its telling is used by another goroutine.
+// journalReader passes the items of a journal on to the loop. Only tell runs on another goroutine.
 //
-// It learns the journal's generation from each page. An error that has another one says that the
-// store was restored: then it begins anew.
+// It learns the journal's generation from each page. An error with another generation means that
+// the store was restored: then it begins anew.
 type journalReader struct {
 	client   *Client
 	election leadership.Election
@@ -73,14 +72,14 @@ type journalReader struct {
 	yield    func(JournalItem, error) bool
 
 	last    leadership.Index // of the items that were passed on
-	applied atomic.Int64     // so, and the loop has done its work
-	// of the journal that they are from
+	applied atomic.Int64     // index of the last item that the loop has finished
+	// of the journal that the items are from
 	generation atomic.Int64
-	missing    leadership.Index // the entry that was left out last
+	missing    leadership.Index // the last entry that a stream left out
 	backoff    backoff
 }
 
-// follow returns an error that would stay, errLeft, or ctx's. It never returns nil.
+// follow returns a permanent error, errLeft, or ctx's error. It never returns nil.
 func (f *journalReader) follow(ctx context.Context) error {
 	if err := f.request(0).Validate(); err != nil {
 		return err
@@ -99,8 +98,8 @@ func (f *journalReader) follow(ctx context.Context) error {
 	return f.retry(ctx, f.listen)
 }
 
-// retry calls read until it returns nil or an error that would stay. Entries that are only to be
-// had as a snapshot are passed on as one.
+// retry calls read until it returns nil or a permanent error. If a snapshot has replaced the next
+// entries, it passes that on.
 func (f *journalReader) retry(ctx context.Context, read func(context.Context) error) error {
 	for {
 		if ctx.Err() != nil {
@@ -131,7 +130,7 @@ func (f *journalReader) retry(ctx context.Context, read func(context.Context) er
 	}
 }
 
-// passes reports whether a read of a journal, or the end of a stream, is to be followed by another.
+// passes reports whether a read or stream that ended with err should be tried again.
 func passes(err error) bool {
 	var ended streamEnded
 	var reply *ReplyError
@@ -146,7 +145,7 @@ func (f *journalReader) request(limit int) leadership.JournalRequest {
 	return r
 }
 
-// begin reads the first page, which tells whether the journal has reached the index at all.
+// begin reads the first page, to check that the journal has reached the index.
 func (f *journalReader) begin(ctx context.Context) error {
 	page, err := f.read(ctx, 0)
 	switch {
@@ -167,7 +166,7 @@ func (f *journalReader) read(ctx context.Context, limit int) (leadership.Journal
 	return page, err
 }
 
-// readUpTo passes items on until that index.
+// readUpTo passes items on up to the index end.
 func (f *journalReader) readUpTo(ctx context.Context, end leadership.Index) error {
 	for f.last < end {
 		err := f.retry(ctx, func(ctx context.Context) error {
@@ -220,7 +219,7 @@ func (f *journalReader) emit(i JournalItem) error {
 	return nil
 }
 
-// catchUp passes the snapshot on, behind which the journal goes on.
+// catchUp passes on the snapshot, after which the journal continues.
 func (f *journalReader) catchUp(ctx context.Context, generation leadership.Token) error {
 	s, err := f.client.ReadSnapshot(ctx, f.election)
 	restored := int64(generation) != f.generation.Load()
@@ -254,7 +253,7 @@ func (f *journalReader) listen(ctx context.Context) error {
 	}
 }
 
-// stream is the call for a stream of what follows.
+// stream returns the call for a stream of the entries that follow.
 func (f *journalReader) stream() call {
 	after := strconv.FormatInt(int64(f.last), 10)
 	k := call{name: "follow", method: http.MethodGet, path: wire.Path(f.election, wire.JournalPath), query: url.Values{"after": {after}}}
@@ -289,13 +288,13 @@ func (f *journalReader) receive(m message) error {
 }
 
 const (
-	// tellEvery is how often a follower may say how far it is, and stayEvery how often it says so
-	// to stay a member.
+	// tellEvery is how often a follower may report its progress, and stayEvery how often it must to
+	// stay a member.
 	tellEvery = time.Second
 	stayEvery = defaultTTL / 3
 )
 
-// tell says how far the member is, until ctx ends.
+// tell reports the member's progress until ctx ends.
 func (f *journalReader) tell(ctx context.Context) {
 	told, since := leadership.Index(f.applied.Load()), time.Duration(0)
 	for ; ctx.Err() == nil; since += tellEvery {

@@ -14,9 +14,8 @@ var ErrNotFollowed = errors.New("too few members follow the new token")
 
 // AwaitFollowers blocks until at least need members, 1 to leadership.MaxMembers, follow the token
 // of the lease; the leader itself does not count. The lease is renewed meanwhile. Members follow a
-// token once they have said so: see Client.Member. It is of use in two places: after the grant,
-// before the leader does what a follower of the former one would contradict, and before a hand-over
-// or a shutdown.
+// token once they have said so: see Client.Member. Call it after the grant, before the leader does
+// anything that conflicts with a follower of the former leader, or before a hand-over or shutdown.
 //
 // It returns nil once need members follow; the cause if the lease or ctx ended before; and errors
 // that another call would not change, such as leadership.InvalidArgument or wire.PermissionDenied.
@@ -50,8 +49,8 @@ func (l *Lease) AwaitFollowers(ctx context.Context, need int) error {
 	}
 }
 
-// awaitFollowers is AwaitFollowers for as many as the Candidate says, for one duration of the
-// lease.
+// awaitFollowers is AwaitFollowers for Candidate.AwaitFollowers members, for at most one duration
+// of the lease.
 func (l *Lease) awaitFollowers(ctx context.Context) error {
 	need := l.client.candidate.AwaitFollowers
 	if need == 0 {

@@ -22,11 +22,10 @@ const (
 )
 
 // groups gathers the renewals of a client's leases into few calls. Each lease belongs to a group,
-// and the leases of a group aim at the same instants: the marks of a grid that is the group's own.
-// A lease that is not on a mark yet is renewed up to a tenth of its duration early, once in each
-// period, until it is. The first of them that is due takes along all that are due too; nothing
-// waits, and a lease that is alone, or whose last renewal has failed, is renewed by itself. See
-// leadership/adr/0019.
+// and the leases of a group are renewed at common instants: the marks of the group's grid. A lease
+// that is not on a mark yet is renewed up to a tenth of its duration early, once in each period,
+// until it is. The first lease that is due takes along all others that are due; none waits. A lease
+// that is alone, or whose last renewal has failed, is renewed by itself. See leadership/adr/0019.
 type groups struct {
 	mu  sync.Mutex // never held while logging, sending or reading the clock
 	all []*group   // guarded by mu
@@ -42,9 +41,9 @@ type group struct {
 
 // plan is when a lease is renewed next, on the client's clock.
 type plan struct {
-	due  time.Duration // it is renewed then
-	from time.Duration // from then on it may go with another lease that is due
-	solo bool          // it goes by itself
+	due  time.Duration // when it is renewed
+	from time.Duration // from when on it may go with another lease that is due
+	solo bool          // it is renewed by itself
 }
 
 // seat is the place of a lease in a batch.
@@ -82,9 +81,9 @@ func (s *groups) leave(k *keeper) {
 	s.drop(k)
 }
 
-// sleep plans the next renewal of a lease that was renewed at sent: after the pause at the latest.
-// From now on a batch may take it. A lease of a later group moves to an earlier one with room, so
-// that groups stay full when leases end.
+// sleep plans the next renewal of a lease that was renewed at sent, within pause. From now on a
+// batch may take the lease. A lease of a later group moves to an earlier one with room, so that
+// groups stay full when leases end.
 func (s *groups) sleep(k *keeper, sent, pause time.Duration) plan {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,9 +101,9 @@ func (s *groups) retry(k *keeper, due time.Duration) plan {
 	return k.plan
 }
 
-// rouse ends the sleep of a lease that is due, and returns its seat in a batch: a new one with all
-// leases that may go along, or the one that has taken it. The seat has no batch if the lease is to
-// be renewed by itself.
+// rouse ends the sleep of a lease that is due, and returns its seat in a batch: the batch that has
+// already taken it, or a new one with all leases that may go along. The seat has no batch if the
+// lease is to be renewed by itself.
 func (s *groups) rouse(k *keeper, now time.Duration) seat {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -164,7 +163,7 @@ func (g *group) plan(duration, sent, pause time.Duration) plan {
 	return soon
 }
 
-// mark returns the last mark of the grid until then.
+// mark returns the last mark of the grid that is not after until.
 func (g *group) mark(until, step time.Duration) time.Duration {
 	past := (until - g.offset) % step
 	if past < 0 {
@@ -188,7 +187,7 @@ type batch struct {
 	err      error // of the batch as a whole
 }
 
-// newBatch begins the call for leases of a group, the first of which is due now. Call with
+// newBatch starts the call for leases of a group, the first of which is due now. Call with
 // groups.mu held.
 func newBatch(leases []*keeper, now time.Duration) *batch {
 	first := leases[0]
@@ -215,7 +214,7 @@ func (b *batch) run(ctx context.Context) {
 	}
 }
 
-// heed decides after the end of a batch whether the group stops sending batches for a time.
+// heed decides, after a batch was answered, whether the group stops sending batches for a time.
 func (s *groups) heed(b *batch, now time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -230,8 +229,8 @@ func (s *groups) heed(b *batch, now time.Duration) {
 // errRefused says that the lease has to be renewed by itself at once.
 var errRefused = errors.New("the batch was refused")
 
-// refused reports whether the server does not take this batch, now or at all. That says nothing
-// about any lease in it.
+// refused reports whether the server refuses this batch as a whole, for now or for good. That says
+// nothing about the leases in it.
 func (b *batch) refused() bool {
 	return b.err != nil && (!transient(b.err) || errors.Is(b.err, wire.RateLimited))
 }
@@ -254,7 +253,7 @@ func (s seat) wait(ctx context.Context) (sent time.Duration, lease leadership.Le
 	return s.sent, r.Lease, r.Err
 }
 
-// leave ends the wait of the lease for the answer. When no lease waits, the call is cancelled.
+// leave ends the lease's wait for the answer. When no lease waits any more, the call is cancelled.
 func (s seat) leave() {
 	if s.waiting.Add(-1) == 0 {
 		s.cancel()

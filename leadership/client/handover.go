@@ -13,19 +13,19 @@ import (
 
 // HandOver hands the term over to another candidate, in two phases. It names the successor, which
 // then loads what it needs, and blocks until that is ready; the leader goes on meanwhile, and the
-// lease is renewed. When it returns nil, stop what acts as leader and end the work as ever: by
-// returning from Run's function, or by Resign. The lease then passes to the successor without a
-// vacancy. Without to it is the best candidate that waits in line.
+// lease is renewed. When it returns nil, stop everything that acts as leader and end the term as
+// usual: by returning from Run's function, or by Resign. The lease then passes to the successor
+// without a vacancy. If to is "", the successor is the best candidate that waits in line.
 //
 // From the first call on the term ends: Candidate.HandOverWithin after it at the latest, 0 for
 // leadership.DefaultWithin, but not before the end that the lease had. HandOver waits for half of
 // that time and leaves the other half for stopping.
 //
 // Errors: leadership.NotEligible, if no candidate waits or an operator has assigned the election to
-// another one; the term goes on then. leadership.NotReady, if the successor was not ready in time:
+// another one; then the term goes on. leadership.NotReady, if the successor was not ready in time:
 // end the work all the same; the lease passes to the successor if it is ready by then, and is
-// released otherwise. leadership.LeaseHeld with what bars the successor. The cause, if the lease or
-// ctx ended before.
+// released otherwise. leadership.LeaseHeld, with the order that bars the successor. The cause, if
+// the lease or ctx ended before.
 func (l *Lease) HandOver(ctx context.Context, to leadership.CandidateID) error {
 	return l.handOverTo(ctx, to, max(l.client.candidate.HandOverWithin, 0))
 }
@@ -43,7 +43,7 @@ func (l *Lease) handOverTo(ctx context.Context, to leadership.CandidateID, withi
 	return l.awaitReady(ctx, lease.Succession.Left/2)
 }
 
-// awaitReady blocks until the successor is ready, for as long as given.
+// awaitReady blocks until the successor is ready, for at most patience.
 func (l *Lease) awaitReady(ctx context.Context, patience time.Duration) error {
 	ctx, cancel := l.during(ctx)
 	defer cancel()
@@ -70,8 +70,8 @@ func (l *Lease) awaitReady(ctx context.Context, patience time.Duration) error {
 	}
 }
 
-// watchSuccession hears of the successor by the election's events, which are sooner than the
-// answers to renewals. Where they cannot be watched, those have to do.
+// watchSuccession hears of the successor from the election's events, which come sooner than the
+// answers to renewals. If they cannot be watched, the answers must do.
 func (l *Lease) watchSuccession(ctx context.Context) {
 	for news, err := range l.client.Watch(ctx, WatchRequest{Election: l.Election()}) {
 		switch e := news.Event; {
@@ -117,21 +117,22 @@ func successionAfter(s leadership.Succession, e leadership.Event) leadership.Suc
 	return s
 }
 
-// handOver is what a leader has heard of the hand-over of its term.
+// handOver is the hand-over of a term, as far as the leader has heard of it.
 type handOver struct {
 	now     leadership.Succession
-	at      leadership.Revision // of that
-	may     bool                // it has named a successor, or may have
+	at      leadership.Revision // of now
+	may     bool                // the leader has named a successor, or may have
 	changed chan struct{}       // closed at the next change; nil if nothing waits for it
 }
 
-// newer reports whether what is known at a revision replaces what was known at another. An answer
-// that was given without a read of the election has nothing of the hand-over.
+// newer reports whether the hand-over now, heard of at revision at, replaces the one heard of at
+// revision known. At the same revision an empty one does not: an answer that was given without a
+// read of the election says nothing about the hand-over.
 func newer(at, known leadership.Revision, now leadership.Succession) bool {
 	return at > known || at == known && now.To != ""
 }
 
-// hear takes what was heard of the hand-over at a revision.
+// hear applies a change of the hand-over that was heard of at a revision.
 func (l *Lease) hear(at leadership.Revision, change func(leadership.Succession) leadership.Succession) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -147,7 +148,7 @@ func (l *Lease) hear(at leadership.Revision, change func(leadership.Succession) 
 	}
 }
 
-// succeeded returns the hand-over as far as it has come, and a channel that is closed when it
+// succeeded returns the present state of the hand-over, and a channel that is closed when it
 // changes.
 func (l *Lease) succeeded() (now leadership.Succession, changed <-chan struct{}) {
 	l.mu.Lock()
@@ -158,8 +159,8 @@ func (l *Lease) succeeded() (now leadership.Succession, changed <-chan struct{})
 	return l.handOver.now, l.handOver.changed
 }
 
-// Succession returns the hand-over of the term as far as the leader has heard of it: its own, or
-// one that an operator or a better candidate has begun. To is empty if there is none. Left is 0:
+// Succession returns the hand-over of the term as far as the leader has heard of it: begun by
+// itself, by an operator, or by a better candidate. To is empty if there is none. Left is always 0:
 // see EndsBy.
 func (l *Lease) Succession() leadership.Succession {
 	l.mu.Lock()
@@ -183,14 +184,14 @@ func (l *Lease) yields() bool {
 	return l.handOver.may || l.handOver.now.To != ""
 }
 
-// giveUp yields to the successor if there is one that is ready, and releases the lease otherwise.
-// The server decides which it is: a yield that it refuses has changed nothing.
+// giveUp yields to the successor if one is ready, and releases the lease otherwise. The server
+// decides: a yield that it refuses has changed nothing.
 func (l *Lease) giveUp(ctx context.Context, r leadership.LeaseRequest) error {
 	return l.giveUpBy(ctx, r, released)
 }
 
-// giveUpBy is giveUp with another command for the release. If the server does not take it, the
-// lease is released without what it says.
+// giveUpBy is giveUp with another command for the release. If the server refuses that command, the
+// lease is released by a plain one.
 func (l *Lease) giveUpBy(ctx context.Context, r leadership.LeaseRequest, end func(leadership.LeaseRequest) leadership.Command) error {
 	if l.yields() {
 		err := l.client.release(ctx, r, yielded)
@@ -210,7 +211,7 @@ func (l *Lease) giveUpBy(ctx context.Context, r leadership.LeaseRequest, end fun
 	return l.client.release(ctx, r, released)
 }
 
-// withinAtEnd is Candidate.HandOverWithin at the end of Run's context if none is set. The leader
+// withinAtEnd is the default of Candidate.HandOverWithin at the end of Run's context. The leader
 // waits for half of that: it leaves 7 s of the 10 s that Cloud Run gives after SIGTERM.
 const withinAtEnd = 6 * time.Second
 
@@ -227,7 +228,7 @@ func (l *Lease) handOverAtEnd(ctx context.Context) (stop func()) {
 		defer close(done)
 		handing, cancel := context.WithTimeout(handing, within/2)
 		defer cancel()
-		err := l.handOverTo(handing, l.Succession().To, within) // the one that is named, if there is one
+		err := l.handOverTo(handing, l.Succession().To, within) // to the named successor, if there is one
 		switch log := l.client.logOf(l); {
 		case errors.Is(err, leadership.NotEligible):
 			log.Debug("there is no successor; the lease will be released")
@@ -254,10 +255,9 @@ func (l *Lease) during(ctx context.Context) (context.Context, context.CancelFunc
 	}
 }
 
-// persist makes a call in the leader's name, and repeats it while the server cannot be reached,
-// could do nothing, or has not answered, until ctx or the lease ends. If it returns
-// leadership.OutcomeUnknown, the call may have been carried out. A leader that hears from the
-// answer that its lease is lost stops.
+// persist makes a call in the leader's name, and repeats it after errors that may pass, until ctx
+// or the lease ends. If it returns leadership.OutcomeUnknown, the call may have been carried out.
+// If the answer says that the lease is lost, persist ends the lease.
 func persist[T any](ctx context.Context, l *Lease, call func(context.Context, leadership.LeaseRequest) (T, error)) (answer T, err error) {
 	ctx, cancel := l.during(ctx)
 	defer cancel()
@@ -285,7 +285,7 @@ func persist[T any](ctx context.Context, l *Lease, call func(context.Context, le
 	}
 }
 
-// joined adds the error of the last call, if there was one, to the reason for making no other.
+// joined adds the error of the last call, if there was one, to the reason for not retrying.
 func joined(reason, last error) error {
 	if last == nil {
 		return reason

@@ -16,26 +16,28 @@ type Succession struct {
 	CandidateID leadership.CandidateID // the successor
 	LeaderID    leadership.CandidateID // the present leader
 	Token       leadership.Token       // of the present leader
-	// Left is about the time until the present term ends, ready or not; 0 if it is not known.
+	// Left is roughly the time until the present term ends, whether the successor is ready or not;
+	// 0 if unknown.
 	Left time.Duration
 }
 
 const (
-	// attendAfter is how long a candidate has waited before it watches the election for a hand-over
-	// to it: most that are granted a lease at once need no stream.
+	// attendAfter is how long a candidate waits before it opens a stream to hear of a hand-over to
+	// it: candidates that are granted a lease at once need none.
 	attendAfter = time.Second
-	// claimAfter is how long after the leader's yield a waiting call may take to be granted, before
-	// the candidate asks anew.
+	// claimAfter is how long after the leader's yield the waiting call may take to be granted; then
+	// the candidate ends that call and asks anew.
 	claimAfter = 250 * time.Millisecond
 	// loadLimit is how long OnSuccession may take to return once its context has ended.
 	loadLimit = time.Second
 )
 
-// errYielded ends a call that waits in line, so that the candidate can ask for what is its own.
+// errYielded ends a call that waits in line, so that the candidate can acquire the lease that was
+// yielded to it.
 var errYielded = errors.New("the leader has yielded")
 
-// heir is the part of a campaign that looks after a hand-over to the candidate. It learns of one by
-// the election's events while the candidate waits and, where these cannot be watched, by refusals.
+// heir is the part of a campaign that handles a hand-over to the candidate. It learns of one from
+// the election's events while the candidate waits and, if these cannot be watched, from refusals.
 //
 //	named --> Config.OnSuccession --> says ready --> the leader yields --> acquires at once
 //	  ^              |                                      |
@@ -49,9 +51,9 @@ type heir struct {
 
 	mu     sync.Mutex
 	term   leadership.Token      // of the leader that is to hand over; guarded by mu
-	now    leadership.Succession // guarded by mu
-	at     leadership.Revision   // of that; guarded by mu
-	work   context.CancelFunc    // ends what prepares for it; nil if nothing does; guarded by mu
+	now    leadership.Succession // the hand-over as last heard of; guarded by mu
+	at     leadership.Revision   // of now; guarded by mu
+	work   context.CancelFunc    // ends the preparation; nil if there is none; guarded by mu
 	loaded bool                  // OnSuccession has returned nil; guarded by mu
 	call   context.CancelFunc    // ends the present call; guarded by mu
 	claims bool                  // the next call asks without waiting; guarded by mu
@@ -74,7 +76,7 @@ func (h *heir) attend(ctx context.Context) {
 	}
 }
 
-// refused takes what a refusal says of the election.
+// refused takes over the state of the election that a refusal contains.
 func (h *heir) refused(err error) {
 	if e, ok := errors.AsType[*leadership.Error](err); ok && e.Lease != nil && e.Lease.Election == h.request.Election {
 		h.hearLease(*e.Lease)
@@ -85,7 +87,7 @@ func (h *heir) hearLease(l leadership.Lease) {
 	h.hear(l.Revision, l.LeaderID, l.Token, func(leadership.Succession) leadership.Succession { return l.Succession })
 }
 
-// hear takes what was heard at a revision.
+// hear applies a change of the hand-over that was heard of at a revision.
 func (h *heir) hear(at leadership.Revision, leader leadership.CandidateID, token leadership.Token, change func(leadership.Succession) leadership.Succession) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -113,9 +115,9 @@ func (h *heir) hear(at leadership.Revision, leader leadership.CandidateID, token
 	}
 }
 
-// wait waits for what prepares, whose context has ended, but not for an OnSuccession that ignores
-// that: a lease that is granted already would have no leader. Call it when hear will not be
-// called any more.
+// wait blocks until the preparation, whose context has ended, is over, for at most loadLimit: an
+// OnSuccession that ignores its context must not keep a granted lease without a leader. Call it
+// once hear is no longer called.
 func (h *heir) wait() {
 	ended := make(chan struct{})
 	go func() {
@@ -129,7 +131,7 @@ func (h *heir) wait() {
 	}
 }
 
-// withdraw ends what prepares for a hand-over that does not come. Call with mu held.
+// withdraw ends the preparation for a hand-over that was taken back. Call with mu held.
 func (h *heir) withdraw() {
 	if h.work != nil {
 		h.work()
@@ -137,7 +139,7 @@ func (h *heir) withdraw() {
 	h.work, h.loaded = nil, false
 }
 
-// prepare loads what the successor needs, and says that it is ready.
+// prepare calls Config.OnSuccession, and then tells the server that the successor is ready.
 func (h *heir) prepare(ctx context.Context, s Succession) {
 	h.log.Info("named as the successor", "leader", s.LeaderID, "token", s.Token)
 	err := h.load(ctx, s)
@@ -176,8 +178,8 @@ func (h *heir) load(ctx context.Context, s Succession) error {
 	return nil
 }
 
-// claim lets the candidate ask for the lease that was yielded to it. A call that waits in line is
-// granted it, too, and usually sooner. Call with mu held.
+// claim has the candidate ask for the lease that was yielded to it, unless its waiting call is
+// granted the lease within claimAfter, which is the usual case. Call with mu held.
 func (h *heir) claim() {
 	h.claims = true
 	if end := h.call; end != nil {
@@ -185,7 +187,7 @@ func (h *heir) claim() {
 	}
 }
 
-// begin returns the context of the next call, and whether it asks for what was yielded.
+// begin returns the context of the next call, and whether that call claims a yielded lease.
 func (h *heir) begin(ctx context.Context) (call context.Context, end context.CancelFunc, claims bool) {
 	call, cancel := context.WithCancelCause(ctx)
 	h.mu.Lock()
@@ -204,7 +206,7 @@ func (h *heir) end(cancel context.CancelCauseFunc) {
 	cancel(nil)
 }
 
-// due reports whether the next call asks for what was yielded.
+// due reports whether the next call claims a yielded lease.
 func (h *heir) due() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

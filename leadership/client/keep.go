@@ -22,8 +22,8 @@ const (
 	minRetry = 50 * time.Millisecond
 )
 
-// keep renews the lease until it is over. It was granted now, and has to be renewed after the pause
-// at the latest.
+// keep renews the lease, which was granted at now, until it is over. The first renewal is due
+// within pause.
 func (l *Lease) keep(now, pause time.Duration) {
 	defer close(l.kept)
 	k := &keeper{Lease: l, log: l.client.logOf(l), taken: make(chan seat, 1)}
@@ -46,13 +46,13 @@ type keeper struct {
 	log     *slog.Logger
 	backoff backoff
 	noted   string           // why the last answer had no statement
-	epoch   leadership.Token // under which the lease goes on, once a renewal with it was answered; 0 for none
-	unheed  func()           // ends the watch of the quorum; nil if there is none
+	epoch   leadership.Token // the new token, until a renewal with it was answered; 0 for none
+	unheed  func()           // ends the watch of the election; nil if there is none
 
-	taken  chan seat // capacity 1: where the lease sits that was asleep and is not any more
+	taken  chan seat // capacity 1: the seat of a lease that a batch has taken while it was asleep
 	group  *group    // guarded by groups.mu
 	plan   plan      // guarded by groups.mu
-	asleep bool      // waits to be renewed; guarded by groups.mu
+	asleep bool      // the lease waits until it is due; guarded by groups.mu
 }
 
 // await blocks until the lease is to be renewed, and returns its seat if it is in a batch. It
@@ -77,7 +77,7 @@ func (k *keeper) await(next plan) (s seat, valid bool) {
 	}
 }
 
-// renew sends one renewal, or waits for that of its batch, and returns when to send the next.
+// renew sends one renewal, or waits for the answer to its batch, and returns when to send the next.
 func (k *keeper) renew(s seat) (next plan) {
 	if s.batch != nil {
 		if sent, lease, err := k.together(s); err != errRefused {
@@ -124,7 +124,7 @@ func (k *keeper) try() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(k.ctx, min(max(left/3, minTry), left))
 }
 
-// heard takes the answer to a renewal that left at sent.
+// heard handles the answer to a renewal that left at sent.
 func (k *keeper) heard(sent time.Duration, lease leadership.Lease, err error) (next plan) {
 	if err == nil {
 		k.ticket = lease.Ticket
@@ -157,7 +157,7 @@ func (k *keeper) follow(token leadership.Token) (next plan) {
 	return k.client.groups.retry(k, k.client.clock())
 }
 
-// withoutReport renews at once without the report that the server does not take.
+// withoutReport renews at once without the report that the server refuses.
 func (k *keeper) withoutReport(err error) (next plan) {
 	now := k.client.clock()
 	k.mu.Lock()
@@ -252,7 +252,7 @@ func (l *Lease) lose(err error) {
 	l.finish(l.because(ErrLost, cause), ErrLost)
 }
 
-// failed records a renewal that failed or whose outcome is unknown. It says nothing about who
+// failed records a renewal that failed or whose outcome is unknown. It does not say which candidate
 // leads, so the deadline stands.
 func (k *keeper) failed(err error) (next plan) {
 	left, again := k.fail(err)
@@ -272,9 +272,9 @@ func (k *keeper) fail(err error) (left time.Duration, again bool) {
 	return k.remaining(now), again
 }
 
-// release ends a lease by a command, and retries until it is answered or ctx ends. That is
-// idempotent. One with a token from before a new epoch, of which the leader has not heard, does
-// nothing: the answer has the token to release.
+// release ends a lease by a command, which is idempotent, and retries until it is answered or ctx
+// ends. If an epoch began that the leader has not heard of, its old token releases nothing; then
+// release repeats the command with the token of the answer.
 func (c *Client) release(ctx context.Context, r leadership.LeaseRequest, end func(leadership.LeaseRequest) leadership.Command) error {
 	for p := (backoff{}); ; {
 		lease, err := c.Do(ctx, end(r))
@@ -289,7 +289,7 @@ func (c *Client) release(ctx context.Context, r leadership.LeaseRequest, end fun
 	}
 }
 
-// released and yielded end a lease in the two ways that give no reason.
+// released and yielded are the commands that end a lease without a reason.
 func released(r leadership.LeaseRequest) leadership.Command {
 	return leadership.Release{LeaseRequest: r}
 }

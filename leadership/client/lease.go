@@ -55,10 +55,10 @@ type Lease struct {
 	belief  leadership.Belief // on the client's clock; guarded by mu
 	failure error             // of the last renewal; nil if it was answered; guarded by mu
 	over    error             // why it has ended; nil until then; guarded by mu
-	// which of the errors above that is; nil if another context ended; guarded by mu
+	// the Err variable that over wraps; nil if another context ended; guarded by mu
 	own       error
 	statement string    // of the last answer; guarded by mu
-	unsigned  string    // why the grant had none
+	unsigned  string    // why the grant had no statement
 	released  bool      // the server has answered its release; guarded by mu
 	readOnly  bool      // as ReadOnly says; guarded by mu
 	ends      termEnd   // as the last answer says; guarded by mu
@@ -66,21 +66,22 @@ type Lease struct {
 	notices   notices
 	handOver  handOver // guarded by mu
 
-	checkpoints atomic.Int64 // the sequence of the last one that is known of
+	checkpoints atomic.Int64 // the sequence of the last known checkpoint
 
-	parent     *Lease                  // on which this one stands, and whose mu is locked after this one's; nil for none
-	parentHook func() bool             // ends the attention to it
+	parent     *Lease                  // the lease that this one stands on, whose mu is locked after this one's; nil for none
+	parentHook func() bool             // unregisters from the parent's end
 	inherited  *leadership.Inheritance // nil for none
 	inDoubt    []leadership.Effect
 	proposals  []leadership.Proposal
-	notServing bool              // the policy waits for the leader to serve; of the grant
-	config     leadership.Config // so, too
-	seat       int               // so, too
+	// the next three are from the grant
+	notServing bool // the policy waits for the leader to say that it serves
+	config     leadership.Config
+	seat       int
 }
 
-// newLease returns the lease that was granted in reply to a request sent at that time; it may be
-// over already. Its Context is derived from ctx. The error is for a margin that leaves nothing of
-// the lease.
+// newLease returns the lease granted in reply to a request that left at sent; it may be over
+// already. Its Context is derived from ctx. It returns an error if the margin leaves nothing of the
+// lease.
 func (c *Client) newLease(ctx context.Context, sent time.Duration, g leadership.Grant) (*Lease, error) {
 	margin := c.candidate.margin(g.LeaseDuration)
 	if margin >= g.LeaseDuration {
@@ -124,27 +125,27 @@ func (l *Lease) look() {
 // Election returns the election that is led.
 func (l *Lease) Election() leadership.Election { return l.request.Election }
 
-// Seat is the number of the seat that the lease is of, if the election that was asked for has seats
-// (leadership.Config.Seats); otherwise 0. Election then is the name of the seat.
+// Seat returns the number of the lease's seat if the election that was asked for has seats
+// (leadership.Config.Seats), and 0 otherwise. With a seat, Election returns the seat's name.
 func (l *Lease) Seat() int { return l.seat }
 
 // CandidateID returns the leader's id.
 func (l *Lease) CandidateID() leadership.CandidateID { return l.request.CandidateID }
 
-// Token returns the fencing token. Send it with every write. It does not change when the lease is
-// over. An operator who approves of the term may begin a new epoch: then the token rises while the
-// lease goes on, with a notice. A helper that holds a token by value keeps the old one on purpose,
-// and what it sends is refused: what was begun before the checkpoint is stale.
+// Token returns the fencing token. Send it with every write. It stays the same when the lease is
+// over. An operator that approves of the term may begin a new epoch: then the token rises while the
+// lease goes on, with a notice. Work begun before that keeps the old token, and its writes are
+// refused as stale: that is the purpose of a new epoch.
 func (l *Lease) Token() leadership.Token {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.request.Token
 }
 
-// Statement returns the newest signed statement that this leader holds the lease, to show to
-// others, who verify it by package statement; "" if Candidate.Statement is not set, or if the
-// server could not sign, as the log says then. It ends when the lease would without a renewal: ask
-// for it each time.
+// Statement returns the newest signed statement that this leader holds the lease. Others verify it
+// with package statement. It is "" if Candidate.Statement is not set, or if the server could not
+// sign, which is logged. A statement ends when the lease would without a renewal, so call Statement
+// each time one is needed.
 func (l *Lease) Statement() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -223,7 +224,7 @@ func (l *Lease) because(err, reason error) error {
 	return about(l.request, err)
 }
 
-// about wraps an error with the name of a lease.
+// about wraps an error with the lease's election and token.
 func about(r leadership.LeaseRequest, err error) error {
 	return fmt.Errorf("client: election %q, token %d: %w", r.Election, r.Token, err)
 }
@@ -275,8 +276,8 @@ func (b leaseContext) Done() <-chan struct{} {
 	return b.Context.Done()
 }
 
-// ending returns why the lease has ended (nil while it lasts), and which of the errors above that
-// is (nil if another context ended).
+// ending returns why the lease has ended (nil while it lasts), and the Err variable that the cause
+// wraps (nil if another context ended).
 func (l *Lease) ending() (cause, own error) {
 	now := l.client.clock()
 	l.mu.Lock()

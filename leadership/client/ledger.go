@@ -17,8 +17,8 @@ func (l *Lease) Inherited() *leadership.Inheritance { return l.inherited }
 
 // Checkpoint replaces the election's checkpoint, for the next leader to inherit: data is anything
 // that encoding/json can write, at most leadership.MaxCheckpointBytes of it (a json.RawMessage is
-// taken as it is), and task one line that says what it is about. It blocks until it is durable. It
-// is repeated while the server cannot be reached, until ctx or the lease ends.
+// taken as it is), and task one line that describes it. It blocks until the checkpoint is durable,
+// and retries while the server cannot be reached, until ctx or the lease ends.
 //
 // Errors: leadership.TokenStale, once a later leader has inherited; leadership.LeaseLost;
 // leadership.PayloadTooLarge, for which CheckpointAt is the remedy; leadership.OutcomeUnknown; the
@@ -40,8 +40,8 @@ func (l *Lease) CheckpointAt(ctx context.Context, task, uri, sha256 string) erro
 }
 
 // PutCheckpoint is Checkpoint for a caller that counts its checkpoints itself, so that it can
-// repeat a call: leadership.IndexMismatch, if the sequence is not the next one. 0: whichever that
-// is. The request needs no lease.
+// repeat a call. It returns leadership.IndexMismatch if c.Sequence is not the next sequence; 0
+// selects the next one. It fills in c.LeaseRequest.
 func (l *Lease) PutCheckpoint(ctx context.Context, c leadership.CheckpointRequest) (leadership.Checkpoint, error) {
 	return persist(ctx, l, func(ctx context.Context, r leadership.LeaseRequest) (leadership.Checkpoint, error) {
 		c.LeaseRequest = r
@@ -62,14 +62,14 @@ type Entry struct {
 // concurrently; appends are made one after the other.
 type Journal struct {
 	lease *Lease
-	turn  chan struct{} // capacity 1: holds a value while an append is under way
+	turn  chan struct{} // capacity 1: holds a value while an append is in progress
 
 	mu    sync.Mutex
 	index leadership.Index // guarded by mu
 }
 
 // Journal opens the election's journal for the leader: no earlier leader can append to it any more,
-// so what Read returns then is complete. It is repeated as Checkpoint is, with the same errors.
+// so Read then returns all entries. It retries as Checkpoint does, with the same errors.
 func (l *Lease) Journal(ctx context.Context) (*Journal, error) {
 	head, err := persist(ctx, l, l.client.OpenJournal)
 	if err != nil {
@@ -78,9 +78,9 @@ func (l *Lease) Journal(ctx context.Context) (*Journal, error) {
 	return l.JournalAfter(head.Index), nil
 }
 
-// JournalAfter is Journal for a leader that knows the index of the last entry already. It asks the
-// server nothing: the first Append keeps earlier leaders out, and is refused with
-// leadership.IndexMismatch if one of them was faster.
+// JournalAfter is Journal for a leader that already knows the index of the last entry. It makes no
+// call: the first Append keeps earlier leaders out, and is refused with leadership.IndexMismatch if
+// one of them has appended after i.
 func (l *Lease) JournalAfter(i leadership.Index) *Journal {
 	return &Journal{lease: l, turn: make(chan struct{}, 1), index: i}
 }
@@ -98,15 +98,15 @@ func (j *Journal) moveTo(i leadership.Index) {
 	j.index = max(j.index, i)
 }
 
-// Append adds entries after Index, all or none, and returns the index of the last one. What it
-// returns as done is durable. It takes up to leadership.MaxEntries entries with
-// leadership.MaxAppendBytes of data, and never splits what it is given. It is repeated while the
-// server cannot be reached or has not answered, until ctx or the lease ends.
+// Append adds entries after Index, all or none, and returns the index of the last one. The entries
+// are durable when it returns. It takes up to leadership.MaxEntries entries with
+// leadership.MaxAppendBytes of data, which it never splits. It retries while the server cannot be
+// reached or has not answered, until ctx or the lease ends.
 //
-// After leadership.OutcomeUnknown the entries may be in the journal, or may still get there. The
-// same call again finds out, and appends them once; a call with others is refused with
-// leadership.IndexMismatch if they are there. Lease.Journal opens the journal anew, with the index
-// that it has then.
+// After leadership.OutcomeUnknown the entries may be in the journal, or may still get there. Repeat
+// the call to find out: the entries are appended once. A call with other entries is refused with
+// leadership.IndexMismatch if these are there. Lease.Journal opens the journal anew, with its
+// present index.
 //
 // Errors: those of Lease.Checkpoint.
 func (j *Journal) Append(ctx context.Context, entries ...Entry) (leadership.Index, error) {
@@ -141,9 +141,9 @@ func (j *Journal) Append(ctx context.Context, entries ...Entry) (leadership.Inde
 	return head.Index, nil
 }
 
-// Snapshot puts a snapshot in the place of all entries up to an index: data is anything that
-// encoding/json can write, at most leadership.MaxSnapshotBytes of it. Those entries are deleted,
-// and readers that need them get the snapshot instead. Errors: those of Append.
+// Snapshot replaces all entries up to the index upTo with a snapshot: data is anything that
+// encoding/json can write, at most leadership.MaxSnapshotBytes of it. The entries are deleted, and
+// readers that need them get the snapshot instead. Errors: those of Append.
 func (j *Journal) Snapshot(ctx context.Context, upTo leadership.Index, data any) error {
 	text, err := encoded("data", data)
 	if err != nil {
@@ -165,9 +165,9 @@ func (j *Journal) snapshot(ctx context.Context, s leadership.SnapshotRequest) er
 	return err
 }
 
-// Read yields what the journal has after an index, up to Index as it is when the loop begins: a
-// snapshot if the first of these entries are only to be had as one, and then each entry once, in
-// order and without a gap. An error is the last iteration.
+// Read yields the journal's items after an index, up to Index as it is when the loop begins: first
+// a snapshot if that has replaced some of these entries, and then each entry once, in order and
+// without a gap. An error is the last iteration.
 func (j *Journal) Read(ctx context.Context, after leadership.Index) iter.Seq2[JournalItem, error] {
 	return func(yield func(JournalItem, error) bool) {
 		f := &journalReader{client: j.lease.client, election: j.lease.Election(), last: after, yield: yield}
@@ -177,7 +177,7 @@ func (j *Journal) Read(ctx context.Context, after leadership.Index) iter.Seq2[Jo
 	}
 }
 
-// encoded is the JSON text of a value.
+// encoded returns the JSON text of a value.
 func encoded(field string, v any) (json.RawMessage, error) {
 	text, err := json.Marshal(v)
 	switch {

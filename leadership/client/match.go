@@ -8,15 +8,15 @@ import (
 	"regent/leadership/wire"
 )
 
-// expected is what a lease must say to be the answer to a call. A proxy between client and server
-// may mix up replies, and a leader that believes in another's lease leads without one.
+// expected describes the lease that answers a call. A proxy between client and server may mix up
+// replies, and a leader that believes in another's lease leads without one.
 type expected struct {
 	election leadership.Election
 	child    string // below that election, if the answer is about a child
-	seats    bool   // it may be a seat of that election
+	seats    bool   // the answer may be about a seat of that election
 	held     bool
-	leader   leadership.CandidateID // if it is held; "" for any
-	token    leadership.Token       // if it is held; 0 for any
+	leader   leadership.CandidateID // of a held lease; "" for any
+	token    leadership.Token       // of a held lease; 0 for any
 }
 
 func (x expected) match(l leadership.Lease) error {

@@ -11,28 +11,28 @@ import (
 	"regent/leadership/wire"
 )
 
-// Join makes the caller a member of an election until r.TTL is over, and returns who leads, as a
-// read does: see Read. Join again to stay, or use Member. LimitExceeded: the instance has no room.
+// Join makes the caller a member of an election for r.TTL, and returns the election as Read does.
+// Join again to stay, or use Member. LimitExceeded: the instance has no room.
 func (c *Client) Join(ctx context.Context, r leadership.JoinRequest) (leadership.Reading, error) {
 	return c.reading(ctx, leadership.ReadRequest{Election: r.Election}, post("join", wire.VerbJoin, wire.NewJoinRequest(r)))
 }
 
-// Leave ends a membership at once. To leave twice is like once.
+// Leave ends a membership at once. It is idempotent.
 func (c *Client) Leave(ctx context.Context, r leadership.LeaveRequest) error {
 	k := post("leave", wire.VerbLeave, wire.LeaveRequest{CandidateID: r.CandidateID})
 	_, err := ask(ctx, c, r.Election, k, func(answer wire.Left) bool { return answer.Election == r.Election })
 	return err
 }
 
-// Members reads an election as a cluster: its members with their roles, what token each follows,
-// the quorum, and a status.
+// Members reads the members of an election, with their roles and the token that each follows, the
+// quorum, and a status.
 func (c *Client) Members(ctx context.Context, e leadership.Election) (leadership.Members, error) {
 	answer, err := ask(ctx, c, e, look("members", wire.AllMembers), func(answer wire.Members) bool { return answer.Election == e && answer.Status != "" })
 	return answer.Leadership(), err
 }
 
-// AwaitAcknowledgement says which members follow a token, and which do not. With a Wait it blocks
-// until r.Need of them do, for up to that time; too few are no error: see Acknowledgement.Done.
+// AwaitAcknowledgement returns which members follow a token, and which do not. It blocks until
+// r.Need of them do, for at most r.Wait; too few are no error: see Acknowledgement.Done.
 func (c *Client) AwaitAcknowledgement(ctx context.Context, r leadership.AcknowledgementRequest) (leadership.Acknowledgement, error) {
 	k := post("await acknowledgement", wire.VerbAcknowledgement, wire.NewAcknowledgementRequest(r))
 	k.wait = min(max(r.Wait, 0), leadership.MaxWait)
@@ -46,39 +46,41 @@ type MemberConfig struct {
 	// ID must be unique among the members of the election, candidates included. "" selects the id
 	// of the Client's Candidate.
 	ID leadership.CandidateID
-	// Role is leadership.RoleFollower, which "" stands for, RoleWorker or RoleWitness.
+	// Role is leadership.RoleFollower, RoleWorker or RoleWitness; "" is RoleFollower.
 	Role leadership.Role
 	// TTL is how long the member counts unless it joins again, from leadership.MinMemberTTL to
 	// MaxMemberTTL; 0 for 30 s. A member that has died vanishes after it.
 	TTL  time.Duration
 	Note string // for people: one line of at most 256 bytes
-	// SeenToken, if set, returns the newest fencing token that the member follows; 0 for none. It
-	// is asked every second. Without it a member follows the newest token that it has heard of.
+	// SeenToken, if set, is called every second and returns the newest fencing token that the
+	// member follows; 0 for none. Without it the member follows the newest token that it has heard
+	// of.
 	SeenToken func() leadership.Token
-	// Told, if set, is called with the leader, which is "" for none, and the newest token: when the
-	// member has joined, and when it hears of a change. It must return soon: the next join waits.
+	// Told, if set, is called with the leader, or "" for none, and the newest token: when the
+	// member has joined, and when it hears of a change. It must return soon: the next join waits
+	// for it.
 	Told func(leader leadership.CandidateID, token leadership.Token)
-	// Failed, if set, is called with the error of each join that is tried again. It must return
+	// Failed, if set, is called with the error of each join that will be retried. It must return
 	// soon.
 	Failed func(error)
 }
 
 const (
-	// defaultTTL of a member.
+	// defaultTTL is the default of MemberConfig.TTL.
 	defaultTTL = 30 * time.Second
-	// seenEvery is how often MemberConfig.SeenToken is asked.
+	// seenEvery is how often MemberConfig.SeenToken is called.
 	seenEvery = time.Second
-	// leaveTimeout limits the call of a member that leaves.
+	// leaveTimeout limits the call that leaves an election.
 	leaveTimeout = 5 * time.Second
 )
 
-// Member keeps the program a member of the election until ctx ends, and leaves it then. It blocks:
+// Member keeps the program a member of the election until ctx ends, and then leaves. It blocks:
 // call it on a goroutine of its own. It joins again every third of the TTL, a little earlier at
-// random, and at once when it follows another token. It watches the election to hear of one; where
-// that is not possible it hears of it when it joins.
+// random, and at once when it follows another token. It watches the election to hear of new tokens;
+// if that is not possible it hears of them when it joins.
 //
-// It returns nil when ctx ends, and otherwise an error that another call would not change, such as
-// leadership.InvalidArgument or wire.PermissionDenied. It goes on while the server cannot be
+// It returns nil when ctx ends, and otherwise an error that a retry would not change, such as
+// leadership.InvalidArgument or wire.PermissionDenied. It retries while the server cannot be
 // reached, has no room for more members, or knows no such election.
 func (c *Client) Member(ctx context.Context, election leadership.Election, config MemberConfig) error {
 	if config.ID == "" {
@@ -103,24 +105,24 @@ type member struct {
 	*Client
 	config  MemberConfig
 	request leadership.JoinRequest
-	heard   chan leadership.Event // capacity 1: the newest that was not looked at
+	heard   chan leadership.Event // capacity 1: the newest event not handled yet
 	backoff backoff
-	failed  bool // the last join did
+	failed  bool // the last join has failed
 
-	answered, unknown bool // a join was answered; one may have arrived
+	answered, unknown bool // a join was answered; an unanswered one may have arrived
 
 	now  news
-	at   leadership.Revision // of that
-	told *news               // nil for nothing yet
+	at   leadership.Revision // of now
+	told *news               // the last that Told was called with; nil for none yet
 }
 
-// news is what a member has heard of.
+// news is the leader and the token that a member has heard of.
 type news struct {
 	leader leadership.CandidateID
 	token  leadership.Token
 }
 
-// watch hears of changes until ctx ends, or the watch does for good.
+// watch hears of changes until ctx ends or the watch fails for good.
 func (m *member) watch(ctx context.Context) {
 	for event, err := range m.Observe(ctx, m.request.Election) {
 		if err != nil {
@@ -147,7 +149,7 @@ func (m *member) run(ctx context.Context) error {
 	return nil
 }
 
-// join joins once, and returns the time until the next call, or an error that would stay.
+// join joins once, and returns the time until the next call, or a permanent error.
 func (m *member) join(ctx context.Context) (pause time.Duration, err error) {
 	if m.config.SeenToken != nil {
 		m.request.SeenToken = m.config.SeenToken()
@@ -169,13 +171,13 @@ func (m *member) join(ctx context.Context) (pause time.Duration, err error) {
 	}
 	m.backoff, m.failed, m.answered = backoff{}, false, true
 	if m.hear(reading.Revision, reading.LeaderID, reading.Token) {
-		return 0, nil // it has to say so
+		return 0, nil // join again at once to report the new token
 	}
 	return early(m.request.TTL / 3), nil
 }
 
-// joinOnce waits for the answer, also when ctx ends, for as long as it may take to leave: a join
-// that is cut off may be carried out after the member has left.
+// joinOnce waits for the answer even after ctx has ended, for up to leaveTimeout: a join that is
+// cut off may be carried out after the member has left.
 func (m *member) joinOnce(ctx context.Context) (leadership.Reading, error) {
 	joining, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -183,7 +185,8 @@ func (m *member) joinOnce(ctx context.Context) (leadership.Reading, error) {
 	return m.Join(joining, m.request)
 }
 
-// hear takes what the member has heard of, and reports whether it now follows another token.
+// hear notes the leader and token heard of at a revision, and reports whether the member now
+// follows another token.
 func (m *member) hear(at leadership.Revision, leader leadership.CandidateID, token leadership.Token) (follows bool) {
 	if at > m.at || at == m.at && token >= m.now.token {
 		m.at, m.now = at, news{leader, token}
@@ -196,7 +199,7 @@ func (m *member) hear(at leadership.Revision, leader leadership.CandidateID, tok
 	return false
 }
 
-// tell calls Told if there is something to tell, once the member has joined.
+// tell calls Told if the leader or the token has changed, once the member has joined.
 func (m *member) tell() {
 	if now := m.now; m.config.Told != nil && m.answered && (m.told == nil || *m.told != now) {
 		m.told = &now
@@ -204,7 +207,7 @@ func (m *member) tell() {
 	}
 }
 
-// rest returns when the member has to join again.
+// rest blocks until the member has to join again, for at most pause.
 func (m *member) rest(ctx context.Context, pause time.Duration) {
 	due, look := time.After(pause), time.NewTicker(seenEvery)
 	defer look.Stop()
@@ -226,7 +229,7 @@ func (m *member) rest(ctx context.Context, pause time.Duration) {
 	}
 }
 
-// leave ends the membership. If the call fails, the TTL does.
+// leave ends the membership. If the call fails, the membership ends with its TTL.
 func (m *member) leave(ctx context.Context) {
 	if !m.answered && !m.unknown {
 		return

@@ -22,7 +22,7 @@ func newMetadataServer(env func(string) string, transport http.RoundTripper) met
 	return metadataServer{cmp.Or(env("GCE_METADATA_HOST"), "metadata.google.internal"), transport}
 }
 
-// thisMetadataServer returns the one of this machine. It is called without a proxy.
+// thisMetadataServer returns the metadata server of this machine, which is called without a proxy.
 func thisMetadataServer() metadataServer {
 	return newMetadataServer(os.Getenv, &http.Transport{DisableKeepAlives: true})
 }

@@ -14,12 +14,12 @@ type Notice struct {
 	Kind     NoticeKind
 	Election leadership.Election
 	Token    leadership.Token // of the lease; the new one after NoticeNewEpoch
-	// Left is the time from when the change was heard of until the term ends; 0 if it has no end.
+	// Left is the time from the notice until the term ends; 0 if the term has no end.
 	Left time.Duration
 }
 
-// NoticeKind says what has changed. A server of a later version may send others: the reasons that a
-// term ends for, as leadership.EndReason.
+// NoticeKind says what has changed. It may have other values than these: a newer server may send
+// other reasons why a term ends, as in leadership.EndReason.
 type NoticeKind string
 
 const (
@@ -30,25 +30,25 @@ const (
 	NoticeMaxTerm     NoticeKind = "maxTerm"     // the policy limits the term
 	NoticeApprovalDue NoticeKind = "approvalDue" // the term ends unless operators approve; see Lease.RequestApproval
 	NoticeStuck       NoticeKind = "stuck"       // the term ends with this lease unless new progress is reported
-	NoticeGoesOn      NoticeKind = "goesOn"      // an end that there was a notice of does not come any more
+	NoticeGoesOn      NoticeKind = "goesOn"      // the end that an earlier notice told of was taken back
 	NoticeNewEpoch    NoticeKind = "newEpoch"    // the lease goes on with another token
 	NoticeTripped     NoticeKind = "tripped"     // the policy has ended the term: ErrDeposed
 	NoticeReadOnly    NoticeKind = "readOnly"    // the quorum is lost: do not write; see Lease.ReadOnly
-	NoticeWritable    NoticeKind = "writable"    // it is back
+	NoticeWritable    NoticeKind = "writable"    // the quorum is back
 	NoticeAsked       NoticeKind = "asked"       // there are proposals to decide; see Candidate.HearProposals
 )
 
-// Ending is the instant that no renewal passes.
+// Ending is the instant past which no renewal extends the lease.
 type Ending struct {
 	At      time.Time // by the store's clock, for people; zero if the term has no end
 	Because leadership.EndReason
-	Left    time.Duration // until then
-	// Near says that the present Deadline is that of the term: renewals do not move it on any more.
+	Left    time.Duration // until At
+	// Near reports that the present Deadline is the end of the term: renewals no longer extend it.
 	Near bool
 }
 
-// EndsBy returns when and why the term ends however often the lease is renewed, as the last answer
-// said. A leader that obeys its Deadline need not look at it.
+// EndsBy returns when and why the term ends even if the lease is renewed, according to the last
+// answer. A leader that obeys its Deadline need not look at it.
 func (l *Lease) EndsBy() Ending {
 	now := l.client.clock()
 	l.mu.Lock()
@@ -59,17 +59,17 @@ func (l *Lease) EndsBy() Ending {
 	return Ending{At: l.ends.at, Because: l.ends.because, Left: max(l.ends.on-now, 0), Near: l.ends.cuts(l.belief)}
 }
 
-// MustRunOut reports whether the lease must be left to end with the term. The server then deposes a
-// leader without progress, and waits for the approval that did not come; a release right before
-// would spare the candidate that, and let it lead again at once.
+// MustRunOut reports whether the lease must end by itself, and not by a release, so that the end of
+// the term has its consequences: the server deposes a leader without progress, or grants no lease
+// before the missing approval. A release right before would let the candidate lead again at once.
 func (e Ending) MustRunOut() bool { return e.Near && mustRunOut(e.Because) }
 
 func mustRunOut(because leadership.EndReason) bool {
 	return because == leadership.EndsStuck || because == leadership.EndsApproval
 }
 
-// TermError says that a lease expired because its term has ended: the Deadline was that of
-// Lease.EndsBy. It stands beside ErrExpired.
+// TermError says that a lease expired because its term has ended, at Lease.EndsBy. It is wrapped
+// together with ErrExpired.
 type TermError struct {
 	Because leadership.EndReason
 }
@@ -99,14 +99,15 @@ func (e *TermError) why() string {
 	return fmt.Sprint(e.Because)
 }
 
-// termEnd is the end of a term as an answer says; the zero termEnd is none.
+// termEnd is the end of a term according to an answer; the zero termEnd is none.
 type termEnd struct {
 	because leadership.EndReason
 	at      time.Time     // by the store's clock
-	on      time.Duration // on the client's clock, no later than that
+	on      time.Duration // on the client's clock, no later than at
 }
 
-// newTermEnd reads the answer to a request that left at sent, and had waited.
+// newTermEnd returns the end of the term from the answer to a request that left at sent and stood
+// in line for waited.
 func newTermEnd(sent, waited time.Duration, answer leadership.Lease) termEnd {
 	if answer.EndsBecause == "" || answer.EndsBy.IsZero() {
 		return termEnd{}
@@ -114,12 +115,12 @@ func newTermEnd(sent, waited time.Duration, answer leadership.Lease) termEnd {
 	return termEnd{because: answer.EndsBecause, at: answer.EndsBy, on: leadership.Deadline(sent, waited, answer.EndsIn, 0)}
 }
 
-// cuts reports whether the lease that is believed in ends with the term.
+// cuts reports whether the lease that b believes in ends with the term.
 func (e termEnd) cuts(b leadership.Belief) bool { return e.because != "" && b.LeaseEnd() >= e.on }
 
-// kind is the notice of this end; empty if it needs none. Each report of progress moves the end of
-// a leader that could be stuck: it needs a notice only when it is near. That of a lease that stands
-// on another one moves with each renewal, and needs none.
+// kind returns the kind of the notice for this end; empty if it needs none. EndsStuck moves with
+// each report of progress, so it needs a notice only when it is near. EndsParent moves with each
+// renewal and needs none.
 func (e termEnd) kind(b leadership.Belief) NoticeKind {
 	switch {
 	case e.because == leadership.EndsStuck && !e.cuts(b), e.because == leadership.EndsParent:
@@ -130,17 +131,17 @@ func (e termEnd) kind(b leadership.Belief) NoticeKind {
 	return NoticeKind(e.because)
 }
 
-// notices delivers what concerns a lease, in order and one at a time.
+// notices delivers the notices of a lease, in order and one at a time.
 type notices struct {
 	mu      sync.Mutex
 	waiting []Notice // guarded by mu
 	running bool     // a goroutine delivers them; guarded by mu
 
-	kind NoticeKind // of the last end that there was a notice of; only the renewing goroutine uses it
-	at   time.Time  // so, too
+	kind NoticeKind // of the last notice of an end; only the renewing goroutine uses it
+	at   time.Time  // the end in that notice; only the renewing goroutine uses it
 }
 
-// post has the caller's function called. It does not wait for that.
+// post queues a notice for Config.OnNotice. It does not block.
 func (l *Lease) post(n Notice) {
 	if l.client.onNotice == nil {
 		return

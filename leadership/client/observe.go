@@ -7,11 +7,11 @@ import (
 	"regent/leadership"
 )
 
-// Observe yields who leads an election: first the present state, as an event without a Type, and
-// then each event as it happens, once, in order and without a gap. A broken connection is restored,
-// and events in between are not lost. It is Watch for one election; see there for the errors that
-// end it. An election that does not exist yields nothing until it does. To hear of its members,
-// too, Watch it with WatchRequest.Members; of its seats, with WatchRequest.Of.
+// Observe yields the leader of an election: first the present state, as an event without a Type,
+// and then each event as it happens, once, in order and without a gap. It reconnects without losing
+// events. It is Watch for one election; see there for the errors that end it. An election that does
+// not exist yields nothing until it does. To hear of its members, too, Watch it with
+// WatchRequest.Members; of its seats, with WatchRequest.Of.
 func (c *Client) Observe(ctx context.Context, election leadership.Election) iter.Seq2[leadership.Event, error] {
 	return func(yield func(leadership.Event, error) bool) {
 		if election == "" { // Watch takes "" for all elections

@@ -9,14 +9,14 @@ import (
 	"regent/leadership/wire"
 )
 
-// Propose asks the leader of an election for a decision; see service.Ledger. With r.Wait it blocks
-// until there is one, or for that long, which may be more than leadership.MaxWait, up to the ttl:
-// it asks again then, and after a failure that may pass.
+// Propose asks the leader of an election for a decision; see service.Ledger. It blocks until there
+// is a decision, for at most r.Wait, which may exceed leadership.MaxWait but not the ttl: it
+// repeats the call as needed, and after transient failures.
 //
-// It returns the proposal as it stands: without a Decision it is open. A r.CandidateID of "" is
-// that of the Client's Candidate.
+// It returns the proposal; without a Decision it is still open. An empty r.CandidateID selects the
+// id of the Client's Candidate.
 //
-// Errors: leadership.NotFound, if the election does not exist, or the proposal is kept no longer;
+// Errors: leadership.NotFound, if the election does not exist, or the proposal is no longer kept;
 // LimitExceeded; InvalidArgument, also if the id is that of another proposal; PayloadTooLarge.
 func (c *Client) Propose(ctx context.Context, r leadership.ProposeRequest) (leadership.Proposal, error) {
 	if ttl := cmp.Or(r.TTL, leadership.DefaultProposalTTL); r.Wait > ttl {
@@ -51,20 +51,20 @@ func (c *Client) proposal(ctx context.Context, e leadership.Election, id leaders
 	return ask(ctx, c, e, k, func(answer leadership.Proposal) bool { return answer.Election == e && answer.ID == id })
 }
 
-// Proposals reads the proposals of an election that are kept.
+// Proposals reads the proposals that an election keeps.
 func (c *Client) Proposals(ctx context.Context, e leadership.Election) (leadership.Proposals, error) {
 	return ask(ctx, c, e, look("proposals", wire.ProposalsPath), func(answer leadership.Proposals) bool { return answer.Election == e })
 }
 
 // OpenProposals returns the proposals that were open when this lease was granted, if
-// Candidate.Inherit is set. Client.Proposals reads those of the moment.
+// Candidate.Inherit is set. Client.Proposals reads the present ones.
 func (l *Lease) OpenProposals() []leadership.Proposal { return l.proposals }
 
-// Decide decides a proposal, once and for good; note is a line for people, or empty. It is repeated
-// as Checkpoint is.
+// Decide decides a proposal for good; note is a line for people, or empty. It retries as Checkpoint
+// does.
 //
 // Errors: those of Checkpoint; leadership.NotFound, if there is no such proposal or its ttl is
-// over; InvalidArgument, if it is decided otherwise.
+// over; InvalidArgument, if it was decided differently.
 func (l *Lease) Decide(ctx context.Context, id leadership.ProposalID, verdict leadership.ProposalVerdict, note string) (leadership.Proposal, error) {
 	return persist(ctx, l, func(ctx context.Context, r leadership.LeaseRequest) (leadership.Proposal, error) {
 		return l.client.Decide(ctx, leadership.DecideRequest{LeaseRequest: r, ID: id, Verdict: verdict, Note: note})

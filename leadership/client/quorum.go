@@ -7,17 +7,17 @@ import (
 )
 
 // ReadOnly reports whether the election has lost its quorum for longer than the grace time of its
-// policy, as far as the leader has heard: it must not write then, and goes on to lead. It hears of
-// it only with a Config.OnNotice, within about a second; see NoticeReadOnly.
+// policy. The leader then keeps the lease but must not write. It hears of this only if
+// Config.OnNotice is set, within about a second; see NoticeReadOnly.
 func (l *Lease) ReadOnly() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.readOnly
 }
 
-// heed sees to it that the leader hears whether it may write while the policy, of the grant or of
-// the last renewal, asks for a quorum, and of proposals if it wants to. Otherwise it makes no call.
-// Only the renewing goroutine calls it.
+// heed starts or stops the watch of the election: it is needed while the policy, as of the grant or
+// the last renewal, asks for a quorum, or if Candidate.HearProposals is set. Only the renewing
+// goroutine calls it.
 func (k *keeper) heed(c leadership.Config) {
 	quorum := c.Ballot.Quorum.Electorate != ""
 	switch watched := quorum || k.client.candidate.HearProposals; {
@@ -34,9 +34,8 @@ func (k *keeper) heed(c leadership.Config) {
 	}
 }
 
-// watchElection hears whether the leader may write, at the beginning of each connection and
-// whenever that changes, and of proposals. While there is no connection, what was heard last
-// counts.
+// watchElection hears of proposals and whether the leader may write, at the beginning of each
+// connection and whenever that changes. While there is no connection, the last state counts.
 func (l *Lease) watchElection(ctx context.Context) {
 	for news, err := range l.client.Watch(ctx, WatchRequest{Election: l.Election(), Members: true}) {
 		switch m := news.Member; {
@@ -51,8 +50,8 @@ func (l *Lease) watchElection(ctx context.Context) {
 	}
 }
 
-// setReadOnly posts a notice if it is news whether the leader must not write. It does nothing once
-// ctx has ended.
+// setReadOnly sets whether the leader must not write, and posts a notice if that has changed. It
+// does nothing once ctx has ended.
 func (l *Lease) setReadOnly(ctx context.Context, now bool) {
 	l.mu.Lock()
 	news := ctx.Err() == nil && l.readOnly != now

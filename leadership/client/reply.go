@@ -17,7 +17,7 @@ type ReplyError struct {
 	Call        string
 	Status      int
 	ContentType string
-	Start       string        // of the body
+	Start       string        // the beginning of the body
 	RetryAfter  time.Duration // from the header of that name, in whole seconds; zero if absent
 
 	code leadership.Code
@@ -44,9 +44,9 @@ func seconds(h http.Header, name string) (d time.Duration, ok bool) {
 	return time.Duration(n) * time.Second, err == nil
 }
 
-// foreignCode says what a status means in a reply that is not Regent's. A front end refuses before
-// it forwards; but after one of its own errors (5xx), or a success, the request may have been
-// forwarded. A 404 is not Regent's: it says nothing about an election.
+// foreignCode returns the code for a status in a reply that is not Regent's. A front end refuses
+// before it forwards; but after one of its own errors (5xx), or a success, the request may have
+// been forwarded. A 404 says nothing about an election.
 func foreignCode(k call, status int) leadership.Code {
 	switch {
 	case status == http.StatusUnauthorized:

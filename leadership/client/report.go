@@ -11,8 +11,8 @@ import (
 	"regent/leadership"
 )
 
-// Report is what a leader says of its work. Counters are cumulative for the term, and never fall. A
-// zero field says nothing.
+// Report is a leader's account of its work. Counters are cumulative for the term, and never fall. A
+// zero field leaves the lease's report as it is.
 type Report struct {
 	Progress   int64 // any number that rises with useful work
 	Tasks      int64
@@ -27,7 +27,7 @@ type Report struct {
 	Capabilities, Dependencies, Custom map[string]any
 }
 
-// ParseReport reads a report from a JSON object as the API has it: see leadership.ParseReport.
+// ParseReport reads a report from a JSON object in the API's form: see leadership.ParseReport.
 func ParseReport(text []byte) (Report, error) {
 	canonical, err := leadership.ParseReport(text)
 	if err != nil {
@@ -52,15 +52,14 @@ func loose(in map[string]json.RawMessage) map[string]any {
 	return out
 }
 
-// Report takes what the leader says of its work into the lease's report, which a renewal brings to
-// the server: of each counter the larger value counts, other fields and the keys of maps are
-// replaced. It does not block. A report that has changed goes with a next renewal, at most with
-// every third, and with every one while the term is about to end for want of progress.
+// Report merges r into the lease's report, which renewals send to the server: the larger value of
+// each counter counts, other fields and the keys of maps are replaced. It does not block. A changed
+// report goes with one of the next renewals: at most with every third, but with every one while the
+// term is about to end for want of progress.
 //
-// The error, InvalidArgument, is for a report that no server would take, or for more than
-// leadership.MaxReportBytes in all; the report then stays as it was. A server that refuses a report
-// does not end the lease: it is renewed without, the log says why, and the next report waits for
-// ten minutes.
+// It returns InvalidArgument, and leaves the report as it was, if the report is invalid or has more
+// than leadership.MaxReportBytes in all. A server that refuses a report does not end the lease: the
+// lease is renewed without it, the log says why, and no report is sent for ten minutes.
 func (l *Lease) Report(r Report) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -76,7 +75,7 @@ func (l *Lease) Report(r Report) error {
 	return nil
 }
 
-// onto returns the report before with what r says.
+// onto returns the report before, with r merged into it.
 func (r Report) onto(before leadership.Report) (leadership.Report, error) {
 	all := before
 	for _, c := range []struct {
@@ -134,21 +133,21 @@ func merge(before map[string]json.RawMessage, more map[string]any) (map[string]j
 	return all, nil
 }
 
-// reportEvery is which renewal may carry a report. One with a report costs the store more.
+// reportEvery means that every third renewal may carry a report, which costs the store more.
 const reportEvery = 3
 
-// reporting is the report of a lease, and how far the server knows it.
+// reporting is the report of a lease, and what the server was sent of it.
 type reporting struct {
 	all     leadership.Report
 	text    leadership.ReportText // all, as it is sent
-	told    leadership.ReportText // the last that the server has taken or refused
-	sending leadership.ReportText // in the renewal that is under way; empty if there is none
-	plain   int                   // how many renewals go without before the next with one
+	told    leadership.ReportText // the last report that the server has taken or refused
+	sending leadership.ReportText // the report in the present renewal; empty if there is none
+	plain   int                   // how many renewals go without a report before the next with one
 	failed  bool                  // the last renewal had a report, and was not answered
-	never   time.Duration         // until then there are none, unless they are urgent
+	never   time.Duration         // until then no reports are sent unless they are urgent
 }
 
-// begin goes on from what the server knows already of a lease that is resumed.
+// begin starts from the report that the server has of a resumed lease.
 func (r *reporting) begin(known leadership.ReportText) {
 	r.all, r.text, r.told = known.Report(), known, known
 }
@@ -178,13 +177,13 @@ func (r *reporting) answered() {
 // unanswered notes that the renewal has failed: the next one goes without a report.
 func (r *reporting) unanswered() { r.failed = r.sending != "" }
 
-// refused notes that the server does not take the report.
+// refused notes that the server refuses the report.
 func (r *reporting) refused(now time.Duration) {
 	r.told, r.never, r.failed = r.sending, now+aloneFor, false
 }
 
-// refusesReport reports whether the answer to a renewal that carried a report is about that report.
-// A server that is older says that it does not know the field.
+// refusesReport reports whether the answer to a renewal that carried a report refuses that report.
+// An older server says that it does not know the field.
 func refusesReport(err error) bool {
 	e, ok := errors.AsType[*leadership.Error](err)
 	if !ok || e.Code != leadership.InvalidArgument {

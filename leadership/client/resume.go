@@ -7,18 +7,19 @@ import (
 	"regent/leadership"
 )
 
-// Handle returns what Resume needs: the names, the present token and the key of the lease. The
-// key is a secret: a process that has it can renew and release the lease.
+// Handle returns the argument for Resume: the names, the present token and the key of the lease.
+// The key is a secret: a process that has it can renew and release the lease.
 func (l *Lease) Handle() leadership.LeaseRequest { return l.named() }
 
-// Resume goes on with a lease that was granted to another Client, even in another process: it
-// renews the lease under its key, and then keeps it as Campaign does. The Client's Candidate gives
-// the margin; the lease keeps the candidate's id that it was granted to. If an operator has begun a
-// new epoch meanwhile, the lease has the new token. The lease outlives ctx, as that of Campaign.
+// Resume continues a lease that was granted to another Client, even in another process: it renews
+// the lease under its key, and then keeps it as Campaign does. The margin is that of the Client's
+// Candidate; the lease keeps the candidate id that it was granted to. If an operator has begun a
+// new epoch meanwhile, the lease has the new token. The lease outlives ctx, as that of Campaign
+// does.
 //
 // Two processes may keep the same lease; each learns only by its own renewals that the other one
-// has resigned, and believes until then that it leads. A process that ends such a lease for itself
-// alone calls LetEnd.
+// has resigned, and believes until then that it leads. A process that only wants to stop keeping
+// such a lease calls LetEnd.
 //
 // Errors: leadership.LeaseLost, if the lease is over; leadership.StoreUnavailable and
 // leadership.OutcomeUnknown, after which the same call may be made again; those of any call.

@@ -8,9 +8,9 @@ import (
 	"regent/leadership"
 )
 
-// ErrOverran says that the function passed to Run was still running when its lease ended: the
-// margin after its deadline was over, too. There may have been two leaders, and only the fencing
-// token protected. Make the function return faster, or raise Candidate.Margin.
+// ErrOverran says that the function passed to Run was still running when its lease ended, a margin
+// after its deadline. There may have been two leaders, and only the fencing token protected. Make
+// the function return faster, or raise Candidate.Margin.
 var ErrOverran = errors.New("the leader's function returned only after its lease was over")
 
 const (
@@ -35,17 +35,17 @@ const (
 // too few do within the duration of the lease, it releases the lease, so that another candidate may
 // try, and returns ErrNotFollowed.
 //
-// When ctx ends, Run first hands over, as Lease.HandOver does, to the successor that is named or to
-// the best candidate that waits, so that its Config.OnSuccession loads what it needs while lead
-// still works. The context of lead ends once that candidate is ready, after 3 s at the latest, or
-// half of Candidate.HandOverWithin; after one call if no candidate waits or the server knows no
-// hand-over. The lease then passes to the candidate if it is ready, and is released otherwise.
-// Without an OnSuccession a candidate is ready at once, and a release is as fast: NoHandOver spares
-// two calls.
+// When ctx ends, Run first hands over, as Lease.HandOver does, to the named successor or to the
+// best waiting candidate, so that the successor's Config.OnSuccession can prepare while lead still
+// works. The context of lead ends once that candidate is ready, after 3 s or half of
+// Candidate.HandOverWithin at the latest; after one call if no candidate waits or the server knows
+// no hand-over. The lease then passes to the candidate if it is ready, and is released otherwise.
+// If the candidates have no OnSuccession, they are ready at once, and a release is as fast:
+// NoHandOver saves two calls.
 //
-// So Run returns within 8 s of the end of ctx, and the time that lead takes to return: 3 s, and 5 s
-// for the release if the server does not answer. That suffices for the 10 s that Cloud Run leaves
-// after SIGTERM, if lead returns within the default Margin.
+// So Run returns within 8 s of the end of ctx, plus the time that lead takes to return: 3 s for the
+// hand-over, and 5 s for the release if the server does not answer. That fits into the 10 s that
+// Cloud Run leaves after SIGTERM, if lead returns within the default Margin.
 //
 // Run returns nil if lead returned nil while it led, or after ctx ended. Its errors are Campaign's,
 // lead's and, joined with it, ErrLost, ErrExpired or ErrOrphaned if the lease was over before lead

@@ -12,7 +12,7 @@ import (
 type message struct {
 	name string // "" for the type that the standard calls message
 	data []byte
-	id   string // the last id of the stream, from this event or before
+	id   string // the last id of the stream, from this event or an earlier one
 }
 
 // events reads server-sent events as the HTML standard defines them

@@ -19,7 +19,8 @@ type stream struct {
 	body   io.Closer
 	events *events
 
-	// silent ends ctx. It runs only while next waits, so that the reader may take its time.
+	// silent ends ctx. It runs only while next waits, so that a slow reader does not end the
+	// stream.
 	silent  *time.Timer
 	silence time.Duration
 }
@@ -72,12 +73,12 @@ func refused(status int, err error) error {
 	return permanentError{err}
 }
 
-// transientStatus reports whether the same request may get another status soon.
+// transientStatus reports whether a repeated request may soon get another status.
 func transientStatus(status int) bool {
 	return status >= 500 || status == http.StatusRequestTimeout || status == http.StatusTooManyRequests
 }
 
-// next waits for the next event. Every complete line shows that the server is alive; a part of one
+// next waits for the next event. Every complete line shows that the server is alive; a partial line
 // does not.
 func (s *stream) next() (message, error) {
 	defer s.silent.Stop()

@@ -17,14 +17,14 @@ func (c *Client) Delegate(ctx context.Context, r leadership.DelegateRequest) (le
 	return c.lease(ctx, expected{election: r.Election, child: r.Child}, post("delegate", wire.VerbDelegate, wire.NewDelegateRequest(r)))
 }
 
-// Tree reads an election and what was delegated below it, the parents before their children.
+// Tree reads an election and the elections delegated below it, parents before their children.
 func (c *Client) Tree(ctx context.Context, e leadership.Election) (leadership.Tree, error) {
 	return askFor(ctx, c, e, look("tree", wire.TreePath), new(wire.Tree), func(t leadership.Tree) error {
 		return expected{election: e}.match(t.Leases[0])
 	})
 }
 
-// ask makes a call about an election, and reads its reply, which must be about what was asked for.
+// ask makes a call about an election, and returns its reply, for which isIt must return true.
 func ask[T any](ctx context.Context, c *Client, e leadership.Election, k call, isIt func(T) bool) (answer T, err error) {
 	k.answer = &answer
 	if err := c.about(ctx, e, k); err != nil {
@@ -43,8 +43,8 @@ func post(name string, verb wire.Verb, body any) call {
 	return call{name: name, method: row.Method, suffix: row.Suffix(), mutates: row.Changes(), body: body}
 }
 
-// PutCheckpoint replaces the checkpoint of the election; see service.Ledger. If the request has
-// no sequence, it is the next one, whichever that is.
+// PutCheckpoint replaces the checkpoint of the election; see service.Ledger. A Sequence of 0
+// selects the next one.
 func (c *Client) PutCheckpoint(ctx context.Context, r leadership.CheckpointRequest) (leadership.Checkpoint, error) {
 	if r.Sequence == 0 {
 		return c.putNextCheckpoint(ctx, r, new(atomic.Int64))
@@ -52,7 +52,8 @@ func (c *Client) PutCheckpoint(ctx context.Context, r leadership.CheckpointReque
 	return c.putCheckpoint(ctx, r)
 }
 
-// putNextCheckpoint puts a checkpoint after those that are known of, and learns how many there are.
+// putNextCheckpoint puts a checkpoint with the sequence after known. If that is not the next one,
+// it learns the right sequence from the refusal and tries again.
 func (c *Client) putNextCheckpoint(ctx context.Context, r leadership.CheckpointRequest, known *atomic.Int64) (leadership.Checkpoint, error) {
 	for {
 		r.Sequence = known.Load() + 1
@@ -82,7 +83,7 @@ func (c *Client) checkpoint(ctx context.Context, e leadership.Election, k call) 
 	return ask(ctx, c, e, k, func(answer leadership.Checkpoint) bool { return answer.Election == e })
 }
 
-// OpenJournal keeps earlier leaders from appending to the journal, and returns where it stands; see
+// OpenJournal keeps earlier leaders from appending to the journal, and returns its head; see
 // service.Ledger.
 func (c *Client) OpenJournal(ctx context.Context, r leadership.LeaseRequest) (leadership.JournalHead, error) {
 	return c.journalHead(ctx, r.Election, post("open journal", wire.VerbOpenJournal, wire.NewHolder(r)))
@@ -93,7 +94,7 @@ func (c *Client) AppendJournal(ctx context.Context, r leadership.AppendRequest) 
 	return c.journalHead(ctx, r.Election, post("append to journal", wire.VerbAppendJournal, wire.NewAppendRequest(r)))
 }
 
-// SnapshotJournal puts a snapshot in the place of the first entries; see service.Ledger.
+// SnapshotJournal replaces the first entries with a snapshot; see service.Ledger.
 func (c *Client) SnapshotJournal(ctx context.Context, r leadership.SnapshotRequest) (leadership.JournalHead, error) {
 	return c.journalHead(ctx, r.Election, post("put snapshot", wire.VerbSnapshotJournal, wire.NewSnapshotRequest(r)))
 }
@@ -107,8 +108,8 @@ func (c *Client) ReadSnapshot(ctx context.Context, e leadership.Election) (leade
 	return ask(ctx, c, e, look("read snapshot", wire.JournalPath+wire.SnapshotPath), func(answer leadership.JournalSnapshot) bool { return answer.Election == e })
 }
 
-// ReadJournal reads a part of a journal: entries in their order and without a gap.
-// HistoryCompacted: they are only to be had as a snapshot.
+// ReadJournal reads a part of a journal: entries in order and without a gap. HistoryCompacted: a
+// snapshot has replaced them.
 func (c *Client) ReadJournal(ctx context.Context, r leadership.JournalRequest) (leadership.JournalPage, error) {
 	query := url.Values{}
 	setNumber(query, "after", int64(r.After))

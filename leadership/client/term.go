@@ -14,7 +14,7 @@ import (
 // not granted the lease again for that long. Everything that acts as leader must have stopped
 // before.
 //
-// An invalid reason or time is InvalidArgument, and the lease goes on. If the server takes no
+// An invalid reason or time is InvalidArgument, and the lease goes on. If the server refuses the
 // reason, the lease is released without one, and the error says so.
 func (l *Lease) StepDown(ctx context.Context, reason string, absence time.Duration) error {
 	switch {
@@ -37,12 +37,12 @@ func (l *Lease) StepDown(ctx context.Context, reason string, absence time.Durati
 	})
 }
 
-// Finish is Resign with the outcome of the work, which counts where the election's policy limits
-// what many terms may cost together: see leadership.SeriesPolicy. The note, of one line of at most
+// Finish is Resign with the outcome of the work, which counts if the election's policy limits many
+// terms together: see leadership.SeriesPolicy. The note, one line of at most
 // leadership.MaxReasonBytes bytes, is for people; it may be empty.
 //
-// Another outcome or note is InvalidArgument, and the lease goes on. A server that takes no outcome
-// is sent the release without it.
+// An invalid outcome or note is InvalidArgument, and the lease goes on. If the server refuses the
+// outcome, the lease is released without it.
 func (l *Lease) Finish(ctx context.Context, outcome leadership.Outcome, note string) error {
 	command := leadership.Release{LeaseRequest: l.named(), Outcome: outcome, Note: note}
 	if err := command.Validate(); err != nil {
@@ -56,7 +56,7 @@ func (l *Lease) Finish(ctx context.Context, outcome leadership.Outcome, note str
 	})
 }
 
-// outcomeOf is the outcome of a function that led, and returned err.
+// outcomeOf returns the outcome of a leader's function that returned err.
 func (l *Lease) outcomeOf(ctx context.Context, err error) leadership.Outcome {
 	switch {
 	case ctx.Err() != nil, l.ctx.Err() != nil, errors.Is(err, ErrNotFollowed): // it was cut short, or did not begin
@@ -75,23 +75,22 @@ func (l *Lease) RequestApproval(ctx context.Context, note string) error {
 	return err
 }
 
-// RequestEpoch is RequestApproval that asks for an approval with a new epoch, as for a new task:
-// the lease then goes on under the next token. See NoticeNewEpoch.
+// RequestEpoch is RequestApproval for an approval with a new epoch, as for a new task: the lease
+// then goes on under the next token. See NoticeNewEpoch.
 func (l *Lease) RequestEpoch(ctx context.Context, note string) error {
 	_, err := l.client.Do(ctx, leadership.RequestApproval{LeaseRequest: l.named(), Note: note, NewEpoch: true})
 	return err
 }
 
-// named returns the lease as a call names it.
+// named returns the names, key and token of the lease, as calls send them.
 func (l *Lease) named() leadership.LeaseRequest {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.request
 }
 
-// epochOf returns the token under which the lease goes on, if the answer to its renewal says that
-// an operator has begun a new epoch. The server has compared the key: the lease is still the
-// caller's.
+// epochOf returns the new token if the answer to a renewal says that an operator has begun a new
+// epoch. The server has compared the key, so the lease is still the caller's.
 func epochOf(err error, r leadership.LeaseRequest) (token leadership.Token, ok bool) {
 	e, ok := errors.AsType[*leadership.Error](err)
 	if !ok || e.Code != leadership.LeaseLost || e.Reason != leadership.ReasonEpoch || e.Lease == nil {

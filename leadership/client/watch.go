@@ -24,16 +24,16 @@ type WatchRequest struct {
 	// After is the Cursor of the last News that was seen: the watch continues after it. For one
 	// election it is a revision, and "0" is before the first. "" begins with the present state.
 	After string
-	// Member, if it is not empty, is a follower of the one election that is watched, for as long as
-	// the watch is connected: it follows the token of the last event that it was sent. See Member,
-	// which needs no open connection.
+	// Member, if not empty, counts as a follower of the one watched election while the watch is
+	// connected: it follows the token of the last event that it was sent. Client.Member needs no
+	// open connection.
 	Member leadership.CandidateID
 	// Members asks for News of members of the one election that is watched.
 	Members bool
 	// Connection, if set, is called with nil when the watch is connected, and with an error each
-	// time the connection was lost or could not be made, before the next try. A server that ends a
-	// stream because of its age, or because it shuts down, is no error. It is called between two
-	// News, on the same goroutine.
+	// time the connection was lost or could not be made, before the next try. It is not an error if
+	// the server ends a stream because of its age or because it shuts down. Connection is called
+	// between two News, on the same goroutine.
 	Connection func(error)
 }
 
@@ -44,10 +44,10 @@ type News struct {
 	Lease *leadership.Lease
 	// Event is what has happened.
 	Event *leadership.Event
-	// Member says that a member has come or gone. What happens while the watch is not connected is
-	// not told: read Members whenever WatchRequest.Connection is called with nil.
+	// Member is a change of a member. Changes while the watch is not connected are not reported:
+	// call Members whenever WatchRequest.Connection is called with nil.
 	Member *leadership.MemberChange
-	// Ready says that the state of every election was reported: there are no others.
+	// Ready reports that the state of every election has been yielded: there are no others.
 	Ready bool
 	// Cursor is the WatchRequest.After that continues after this item. It is "" for each Lease
 	// before Ready: a watch that stopped there begins anew.
@@ -206,7 +206,7 @@ func (w *watcher) call() call {
 	return k
 }
 
-// which says which elections are watched, if it is not one.
+// which returns the watched elections, if more than one is watched.
 func (w *watcher) which() leadership.Selection {
 	return leadership.Selection{Prefix: w.request.Prefix, Of: w.request.Of}
 }

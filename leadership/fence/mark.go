@@ -6,8 +6,8 @@ import (
 	"regent/leadership"
 )
 
-// Mark is what a resource remembers of its leaders. The zero Mark belongs to a resource that no
-// leader has written to.
+// Mark is the newest leader that has written to a resource. The zero Mark belongs to a resource
+// that no leader has written to.
 type Mark struct {
 	Election leadership.Election // the election that guards the resource
 	Token    leadership.Token    // the highest that was admitted; 0 for none

@@ -11,27 +11,27 @@ import (
 	"regent/leadership"
 )
 
-// Census reads all elections that are selected, page by page, each as it was at some
-// moment after the census began. Deleted ones are left out, and those whose record cannot be
-// trusted or needs a newer program. Without a prefix, those that have a leader come first. The
-// others come in the order of their names, but beginning anywhere: a census reads on where another
-// one reads, so that together they read the store once. An election that changes may come twice.
-// A Census belongs to one goroutine, and must be closed.
+// Census reads all selected elections, page by page, each as it was at some moment after the census
+// began. It leaves out deleted elections, and those whose record cannot be trusted or needs a newer
+// program. Without a prefix, elections with a leader come first. The others come in the order of
+// their names, but starting anywhere: a census joins another one where that reads, so that together
+// they read the store once. An election that changes may come twice. A Census belongs to one
+// goroutine, and must be closed.
 type Census struct {
 	which leadership.Selection
 	pages *censusPages
 	next  pageKey
 	came  int                                         // the number of the last page that was begun before the census
-	led   map[leadership.Election]leadership.Revision // that have come among those with a leader
+	led   map[leadership.Election]leadership.Revision // elections already returned among those with a leader
 	start leadership.Election                         // where the part in the order of names began
-	round bool                                        // that part has come to the last name, and goes on from the first
+	round bool                                        // that part has passed the last name, and continues from the first
 	over  bool
 	leave func()
 
-	answered func(ctx context.Context, records int) // nil if no gate hears how many records a page has
+	answered func(ctx context.Context, records int) // tells the gates how many records a page has; may be nil
 }
 
-// Census begins a census. It reads nothing: Next does.
+// Census begins a census. It reads nothing yet; Next does.
 func (i *Instance) Census(ctx context.Context, which leadership.Selection) (*Census, error) {
 	if err := which.Validate(); err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func (i *Instance) Census(ctx context.Context, which leadership.Selection) (*Cen
 func (c *Census) Close() { c.leave() }
 
 // All reads all elections whose names begin with the prefix, as a Census does, in the order of
-// their names. With an error it returns those that it has read.
+// their names. With an error it returns the elections read so far.
 func (i *Instance) All(ctx context.Context, prefix string) (all []leadership.Lease, err error) {
 	c, err := i.Census(ctx, leadership.Selection{Prefix: prefix})
 	if err != nil {
@@ -69,8 +69,8 @@ func (i *Instance) All(ctx context.Context, prefix string) (all []leadership.Lea
 }
 
 // Next reads the next page, which may be empty and must not be changed, and reports whether more
-// may follow. After an error, call it again to go on. Errors: the store's; StoreUnavailable if ctx
-// ended; the cause of Drain.
+// may follow. After an error it may be called again to continue. Errors: the store's;
+// StoreUnavailable if ctx ended; the cause of Drain.
 func (c *Census) Next(ctx context.Context) (leases []leadership.Lease, more bool, err error) {
 	if err := c.pages.drained(); err != nil || c.over {
 		return nil, !c.over, err
@@ -103,19 +103,19 @@ func (c *Census) Next(ctx context.Context) (leases []leadership.Lease, more bool
 	return leases, !c.over, nil
 }
 
-// follow lets the part in the order of names begin where another census reads.
+// follow starts the part in the order of names where another census reads.
 func (c *Census) follow() {
 	c.start = c.pages.front(c.next.prefix)
 	c.next.after = c.start
 }
 
-// censusPages are the pages that were read last, for all that take a census.
+// censusPages holds the pages read last, shared by all censuses.
 type censusPages struct {
 	list    func(ctx context.Context, prefix string, held bool, after leadership.Election) (leadership.Page, error)
 	drained func() error
 
 	mu    sync.Mutex // guards all below
-	open  int        // how many take a census
+	open  int        // how many censuses are open
 	last  int        // the number of the page that was begun last
 	pages []*censusPage
 }
@@ -132,7 +132,7 @@ type pageKey struct {
 type censusPage struct {
 	pageKey
 	number int
-	turn   chan struct{} // of one: held by the caller that reads the page, or finds that it is read
+	turn   chan struct{} // of one: held by the caller that reads the page, or checks whether it is read
 	read   bool
 	page   leadership.Page
 }
@@ -150,7 +150,7 @@ func (p *censusPages) enter() (came int, leave func()) {
 	})
 }
 
-// front returns where the page that was begun last lies in the order of names, or "".
+// front returns the name after which the page that was begun last lies, or "".
 func (p *censusPages) front(prefix string) leadership.Election {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -162,8 +162,8 @@ func (p *censusPages) front(prefix string) leadership.Election {
 	return ""
 }
 
-// read returns a page that was begun after the caller came. If the caller that reads it fails, the
-// next one reads it.
+// read returns a page whose number is above came: that was begun after the census. If the caller
+// that reads it fails, the next caller reads it.
 func (p *censusPages) read(ctx context.Context, key pageKey, came int) (leadership.Page, error) {
 	page := p.find(key, came)
 	select {

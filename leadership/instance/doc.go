@@ -21,28 +21,29 @@
 // # Who is authoritative for what
 //
 //	store     everything. An instance's memory only saves reads, and says when to read
-//	view      what this instance knows of each election: who leads, the newest revision, the head
-//	          of the journal, how old that is, and when to look again. The others read it there
-//	hub       locks the view, wakes those who wait, and does the looks that it asks for
-//	line      in what order the candidates of this instance are asked for
-//	outbox    what was committed and not announced yet
+//	view      this instance's knowledge of each election: leader, newest revision, head of the
+//	          journal, the age of these, and when to look again. The other parts read it there
+//	hub       locks the view, wakes waiting callers, and makes the looks that the view asks for
+//	line      the order in which the store is asked for this instance's candidates
+//	outbox    the events that were committed and not announced yet
 //	renewals  when a renewal is sent, and together with which others
-//	members   which members this instance and, as far as it hears, the others have; see there
-//	journals  what the streams of a journal share: a window on its newest entries
-//	topic     nothing: what it tells is a hint that the store has more
+//	members   the members of this instance and, as far as it hears, of the others; see there
+//	journals  a window on the newest entries of a journal, shared by its streams
+//	topic     nothing: a message is a hint that the store has more
 //
-// Several instances on one store know nothing of each other but the events that they hear and, over
-// a second topic, what they tell each other of members (Config.Members): which there are, and which
-// leases they renew, so that no other instance looks at the ends of these. All of that is in
-// memory, and costs the store nothing. What they tell carries a MAC by the shared secret of the
-// store (Sealed); a message without it is not heard, and counted.
+// Instances on one store learn of each other only by events and, over a second topic
+// (Config.Members), by sheets: each tells its members, and which leases it renews, so that no other
+// instance looks at the ends of these. All of that is in memory, and costs the store nothing. The
+// sheets carry a MAC by the shared secret of the store (Sealed); a message without it is counted
+// and dropped.
 //
 // # When sheets of members do not arrive
 //
-// Then an instance knows its own members alone, and says so (Members.Complete, CannotHearMembers).
-// Those of the others count for another 40 s. Of an electorate it then counts what it knows: in a
-// minority no candidate is granted, and writers are refused (leadership.ReadOnly) after the grace
-// time. That is a policy and may be wrong in either direction; the store alone keeps leaders apart.
+// Then an instance knows only its own members, and says so (Members.Complete, CannotHearMembers).
+// The members of the others count for another 40 s. Of an electorate it then counts the members
+// that it knows: in a minority no candidate is granted, and writers are refused
+// (leadership.ReadOnly) after the grace time. That is a policy and may be wrong in either
+// direction; the store alone keeps leaders apart.
 //
 // A member that was never heard of counts as absent since the instance began, and the grace time
 // runs from the grant at the earliest. An instance that begins asks the others for their members,
@@ -52,10 +53,10 @@
 //
 // All streams of one journal at an instance share one follow. It looks at the journal's head now
 // and then, and reads new entries once for all, into a window of 1024 entries and 1 MiB. A stream
-// that begins before the window, or falls behind it, reads the store by itself until it is there.
-// An append at this instance wakes the follow at once; of one at another the sheets of members tell
-// within 0.1 s. If these are lost, the next look finds it: after 16 s to 31 s, or 1 s while sheets
-// are not heard.
+// that begins before the window, or falls behind it, reads the store by itself until it reaches the
+// window. An append at this instance wakes the follow at once; an append at another instance is
+// told by the sheets of members within 0.1 s. If these are lost, the next look finds the entries:
+// after 16 s to 31 s, or 1 s while sheets are not heard.
 //
 //	appends, and other       wake     +--------+    window    streams here
 //	instances' sheets   ------------> | follow | ---------->  each gets every index

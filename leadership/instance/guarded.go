@@ -15,8 +15,8 @@ import (
 	"regent/leadership/wire"
 )
 
-// Protocol is what agents and operators may ask for. A *service.Service and a *client.Client
-// implement it too.
+// Protocol has the calls of agents and operators. A *service.Service and a *client.Client implement
+// it too.
 type Protocol interface {
 	// Do carries out a command.
 	Do(context.Context, leadership.Command) (leadership.Lease, error)
@@ -34,7 +34,7 @@ type Protocol interface {
 	Delegate(context.Context, leadership.DelegateRequest) (leadership.Lease, error)
 }
 
-// Ledger is what leaders leave behind for their successors, and are asked. A *service.Ledger and a
+// Ledger has the calls about checkpoints, journals, effects and proposals. A *service.Ledger and a
 // *client.Client implement it too.
 type Ledger interface {
 	PutCheckpoint(context.Context, leadership.CheckpointRequest) (leadership.Checkpoint, error)
@@ -52,7 +52,7 @@ type Ledger interface {
 	Proposals(context.Context, leadership.Election) (leadership.Proposals, error)
 }
 
-// Service is what a door, such as the REST API, calls: an *Instance, or a *Guarded before it.
+// Service is what the APIs, such as REST, call: an *Instance, or a *Guarded in front of it.
 type Service interface {
 	Protocol
 	Ledger
@@ -62,7 +62,7 @@ type Service interface {
 	Campaign(context.Context, *leadership.AcquireRequest) (*leadership.Grant, error)
 	// Read reads an election as cheaply as the request allows.
 	Read(context.Context, leadership.ReadRequest) (leadership.Reading, error)
-	// Await blocks until the election differs from what the reader knows, and reads it. If the time
+	// Await blocks until the election has a newer revision than r.Known, and reads it. If the wait
 	// is over first, news is false and there is no reading.
 	Await(ctx context.Context, r leadership.ReadRequest, wait time.Duration) (reading leadership.Reading, news bool, err error)
 	// Watch reads an election and opens a stream of its events; Feed opens one of many.
@@ -79,12 +79,12 @@ type Service interface {
 	Members(context.Context, leadership.Election) (leadership.Members, error)
 	// AwaitAcknowledgement waits until enough members follow a token, and says which.
 	AwaitAcknowledgement(context.Context, leadership.AcknowledgementRequest) (leadership.Acknowledgement, error)
-	// Tree reads an election and what was delegated below it, the parents before their children.
+	// Tree reads an election and the elections delegated below it, parents before their children.
 	Tree(context.Context, leadership.Election) (leadership.Tree, error)
 	// FollowJournal opens a stream of the entries of a journal.
 	FollowJournal(context.Context, leadership.JournalRequest) (*JournalFeed, error)
-	// Tick announces events that were left behind, records leases that ran out unseen, and retires
-	// elections.
+	// Tick announces events left in the outbox, records the ends of leases that ran out, and
+	// retires elections.
 	Tick(context.Context) (Ticked, error)
 }
 
@@ -93,44 +93,44 @@ type Op struct {
 	*wire.Row // of the verb
 
 	Election  leadership.Election    // "" unless the call is about one
-	Candidate leadership.CandidateID // of a call that is made as one
-	Prefix    string                 // of a call about all elections whose names begin so
+	Candidate leadership.CandidateID // the candidate as which the call is made; "" for none
+	Prefix    string                 // with a call about all elections whose names begin with it
 	// Token is the token that the caller acts under. A release does not act: it says that its
 	// caller has stopped.
 	Token leadership.Token
-	Lease time.Duration // that an acquire asks for; 0: as the election is configured
-	Waits bool          // the call waits, or is a stream: it may go on for long
-	// Batch is of a batch and its parts, the same of all; nil of other calls.
+	Lease time.Duration // the duration that an acquire asks for; 0: as the election is configured
+	Waits bool          // the call waits, or is a stream: it may last long
+	// Batch is shared by a batch and its parts; nil for other calls.
 	Batch *Batch
-	N     int // how many calls it counts for; 0 for a part, which its batch has counted
-	// Further is of a right that a call needs beside its own: it is no call.
+	N     int // how many calls it counts for; 0 for a part, which is counted by its batch
+	// Further marks a right that a call needs in addition to its own: it is not a call itself.
 	Further bool
-	// Bytes is how much data a leader leaves behind, Entries in how many entries of its journal.
+	// Bytes is the size of the data that a leader sends, and Entries the number of journal entries.
 	Bytes, Entries int
-	// Reason is why, in the caller's words, for audits. It is not checked yet.
+	// Reason is the caller's reason, for audits. It is not validated yet.
 	Reason string
 }
 
-// Batch counts the parts of a batch that a gate has refused, for it to tell of them at once.
+// Batch counts the parts of a batch that a gate has refused, so that the gate can report them
+// together.
 type Batch struct {
-	First   leadership.Election // of the first
+	First   leadership.Election // of the first refused part
 	Refused int
 }
 
-// Note counts a part.
+// Note counts a refused part.
 func (b *Batch) Note(e leadership.Election) {
 	if b.Refused++; b.Refused == 1 {
 		b.First = e
 	}
 }
 
-// Gate decides whether a call comes in, and hears how it ended. All methods may be called at the
-// same time.
+// Gate decides whether a call is admitted, and is told how it ended. Its methods may be called
+// concurrently.
 type Gate interface {
-	// Enter returns an error if the call must not be made; nothing is done then. Otherwise done, if
+	// Enter returns an error if the call must not be made; then nothing is done. Otherwise done, if
 	// it is not nil, is called once with the call's error: after the reply, or when a stream
-	// closes. A batch enters first as a whole and then part by part: a part that is refused fails
-	// alone.
+	// closes. A batch enters first as a whole and then part by part: a refused part fails alone.
 	Enter(ctx context.Context, op Op) (done func(error), err error)
 }
 
@@ -139,34 +139,34 @@ type Filter interface {
 	Gate
 	// Visible reports whether the caller may see the election in an answer to the op.
 	Visible(ctx context.Context, op Op, e leadership.Election) bool
-	// Covered returns the names, and patterns of names, that Visible may be true of: no others are
-	// read.
+	// Covered returns the names, and patterns of names, for which Visible may be true: no others
+	// are read.
 	Covered(ctx context.Context, op Op) []leadership.Election
 }
 
-// Witness is a Gate that hears of each acquire that was answered with a lease.
+// Witness is a Gate that is told of each acquire that was answered with a lease.
 type Witness interface {
 	Gate
 	Granted(ctx context.Context, op Op, g leadership.Grant)
 }
 
-// Rechecker is a Gate that is asked once more about a candidate that waits, right before the store
-// is asked for its lease: what the candidate may do can have changed while it stood in line.
+// Rechecker is a Gate that is asked once more about a waiting candidate, right before the store is
+// asked for its lease: its rights may have changed while it stood in line.
 type Rechecker interface {
 	Gate
-	// Recheck returns an error if the call would no longer be let in.
+	// Recheck returns an error if the call would no longer be admitted.
 	Recheck(ctx context.Context, op Op) error
 }
 
-// Meter is a Gate that hears how many records an answer has, and as op.Bytes how many bytes a call
-// has read, or written anew, beside its own: how costly it was is known only then.
+// Meter is a Gate that is told the cost of a call once that is known: how many records the answer
+// has and, as op.Bytes, how many bytes it has read or written in addition to its own.
 type Meter interface {
 	Gate
 	Answered(ctx context.Context, op Op, records int)
 }
 
 // Guarded is a Service behind gates: every call passes them in order before it is made, whichever
-// door it came through. Its methods are those of Service.
+// API it came through. Its methods are those of Service.
 type Guarded struct {
 	service Service
 	gates   []Gate
@@ -188,7 +188,7 @@ func Guard(service Service, gates ...Gate) *Guarded {
 	return g
 }
 
-// entered are the gates that let a call in and want to hear how it ended.
+// entered are the done functions of the gates that have admitted a call.
 type entered []func(error)
 
 func (e entered) done(err error) {
@@ -197,10 +197,10 @@ func (e entered) done(err error) {
 	}
 }
 
-// errPanicked is what gates hear of a call that did not return.
+// errPanicked is the error that gates are told if a call panicked.
 var errPanicked = errors.New("instance: the call panicked")
 
-// enter asks every gate. If one refuses, those before it hear of it.
+// enter asks every gate. If one refuses, those before it are told the error.
 func (g *Guarded) enter(ctx context.Context, verb wire.Verb, op Op) (in entered, err error) {
 	if op.Row = g.rows[verb]; op.Row == nil {
 		return nil, fmt.Errorf("instance: verb %q has no row in wire.Verbs", verb)
@@ -234,7 +234,7 @@ func (g *Guarded) cost(ctx context.Context, op Op, records int) {
 	}
 }
 
-// guarded makes a call if all gates let it in.
+// guarded makes a call if all gates admit it.
 func guarded[A, R any](ctx context.Context, g *Guarded, verb wire.Verb, op Op, call func(context.Context, A) (R, error), argument A) (result R, err error) {
 	in, err := g.enter(ctx, verb, op)
 	if err != nil {
@@ -248,15 +248,15 @@ func guarded[A, R any](ctx context.Context, g *Guarded, verb wire.Verb, op Op, c
 	return call(ctx, argument)
 }
 
-// whole is guarded for a call that reads, and mostly writes anew, all effects or all proposals of
-// an election. It costs their bytes, also if it fails.
+// whole is guarded for a call that reads, and mostly rewrites, all effects or all proposals of an
+// election. It charges the gates for their bytes, even if the call fails.
 func whole[A, R any](ctx context.Context, g *Guarded, verb wire.Verb, op Op, call func(context.Context, A) (R, error), argument A) (R, error) {
 	var bytes atomic.Int64
 	defer func() { g.cost(ctx, Op{Row: g.rows[verb], Bytes: int(bytes.Load())}, 0) }()
 	return guarded(service.WithWhole(ctx, &bytes), g, verb, op, call, argument)
 }
 
-// opened opens a stream if all gates let it in. They hear of its end when it is closed.
+// opened opens a stream if all gates admit it. They are told of its end when it is closed.
 func opened[S interface{ OnClose(func()) }](ctx context.Context, g *Guarded, verb wire.Verb, op Op, open func() (S, error)) (stream S, err error) {
 	op.Waits, op.N = true, 1
 	in, err := g.enter(ctx, verb, op)
@@ -275,12 +275,12 @@ func opened[S interface{ OnClose(func()) }](ctx context.Context, g *Guarded, ver
 	return stream, err
 }
 
-// batched makes the parts of a batch that the gates let in. The results stand in the batch's order.
+// batched makes those parts of a batch that the gates admit. The results are in the batch's order.
 func batched[T any](ctx context.Context, g *Guarded, verb wire.Verb, batch []T, part func(T) Op, call func(context.Context, []T) ([]leadership.Result, error)) ([]leadership.Result, error) {
 	whole := &Batch{}
 	return guarded(ctx, g, verb, Op{N: max(len(batch), 1), Batch: whole}, func(ctx context.Context, batch []T) (results []leadership.Result, err error) {
-		made := batch                    // those that were let in
-		at := make([]int, 0, len(batch)) // of made[i] in the batch
+		made := batch                    // the admitted parts
+		at := make([]int, 0, len(batch)) // at[i] is the index of made[i] in the batch
 		ins := make([]entered, len(batch))
 		err = errPanicked
 		defer func() {
@@ -455,7 +455,7 @@ func (g *Guarded) Watch(ctx context.Context, r leadership.WatchRequest) (reading
 	op := Op{Election: r.Election, Candidate: r.Member}
 	if r.Member != "" {
 		var joined entered
-		if joined, err = g.enter(ctx, wire.VerbJoin, op); err != nil { // it counts for no call: the watch does
+		if joined, err = g.enter(ctx, wire.VerbJoin, op); err != nil { // not counted as a call: the watch is
 			return reading, nil, err
 		}
 		defer func() { joined.done(err) }()
@@ -468,7 +468,8 @@ func (g *Guarded) Watch(ctx context.Context, r leadership.WatchRequest) (reading
 }
 
 // Feed implements Service. The caller must be allowed to watch all elections whose names begin with
-// the prefix; or else the one and, as its seats, all whose names begin with its name and a dot.
+// the prefix; with which.Of, that election and all whose names begin with its name and a dot, as
+// its seats' do.
 func (g *Guarded) Feed(ctx context.Context, which leadership.Selection, after Cursor) (*Feed, error) {
 	return opened(ctx, g, wire.VerbWatchAll, opOf(which), func() (feed *Feed, err error) {
 		whole, err := g.enterWhole(ctx, which)
@@ -480,7 +481,7 @@ func (g *Guarded) Feed(ctx context.Context, which leadership.Selection, after Cu
 	})
 }
 
-// opOf is what a stream of many enters with: of an election and its seats, those.
+// opOf returns the Op with which a stream of many elections enters.
 func opOf(which leadership.Selection) Op {
 	if which.Of != "" {
 		return Op{Prefix: string(which.Of) + "."}
@@ -488,8 +489,8 @@ func opOf(which leadership.Selection) Op {
 	return Op{Prefix: which.Prefix}
 }
 
-// enterWhole enters with a stream of the one election that has the seats, if a stream of many is
-// about such a one. It counts for no call: the stream of many does.
+// enterWhole also enters for the election which.Of itself, if that is set. It is not counted as a
+// call: the stream of its seats is.
 func (g *Guarded) enterWhole(ctx context.Context, which leadership.Selection) (entered, error) {
 	if which.Of == "" {
 		return nil, nil
@@ -515,8 +516,8 @@ func (g *Guarded) Census(ctx context.Context, which leadership.Selection) (*Cens
 	return c, err
 }
 
-// All implements Service. It needs the rights of Feed. The caller owes for the elections
-// afterwards: refused on the way, it would begin again, and be refused again.
+// All implements Service. It needs the rights of Feed. The caller is charged for the elections
+// afterwards: if it were refused on the way, it would begin again, and be refused again.
 func (g *Guarded) All(ctx context.Context, prefix string) ([]leadership.Lease, error) {
 	all, err := guarded(ctx, g, wire.VerbWatchAll, Op{Prefix: prefix, N: 1}, g.service.All, prefix)
 	g.answered(ctx, wire.VerbWatchAll, len(all))

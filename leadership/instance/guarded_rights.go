@@ -9,11 +9,11 @@ import (
 	"regent/leadership/wire"
 )
 
-// Registrar is a Gate that knows which candidates can be let in to lead.
+// Registrar is a Gate that knows which candidates may lead.
 type Registrar interface {
 	Gate
-	// MayLead reports whether a caller that is known could make the op, an acquire: the caller of
-	// the context, if the candidate is its own. It reports true if that cannot be known.
+	// MayLead reports whether any known caller may make the op, an acquire; if the candidate is the
+	// context's caller's own, whether that caller may. It reports true if that cannot be known.
 	MayLead(ctx context.Context, op Op) bool
 }
 
@@ -40,7 +40,8 @@ func (g *Guarded) Explain(ctx context.Context, r leadership.ExplainRequest) (lea
 	return x, nil
 }
 
-// strongRead is how many records of an answer cost as much as a strong read: a call.
+// strongRead is how many records of an answer are charged for one strong read, which costs as much
+// as a call.
 const strongRead = 20
 
 func (g *Guarded) mayLead(ctx context.Context, r leadership.ExplainRequest) bool {
@@ -71,14 +72,14 @@ func (g *Guarded) recheck(ctx context.Context, op Op) error {
 	return nil
 }
 
-// withoutOrder leaves out which order is behind a cause, whose it is, and why.
+// withoutOrder removes from a cause everything about the order behind it.
 func withoutOrder(c leadership.Cause) leadership.Cause {
 	c.Override, c.Actor, c.Because, c.Pattern, c.Elections, c.Principal = "", "", "", "", "", ""
 	return c
 }
 
-// discreet is a refusal of a call as its caller may read it: which order is behind it is for
-// callers that may read the overrides.
+// discreet returns the error of a call as its caller may see it: only callers that may read the
+// overrides are told the order behind a refusal.
 func (g *Guarded) discreet(ctx context.Context, e leadership.Election, err error) error {
 	refusal, ok := errors.AsType[*leadership.Error](err)
 	if !ok || refusal.Cause == nil || refusal.Cause.Override == "" || g.may(ctx, wire.VerbOverrides, Op{Election: e}) {
@@ -90,13 +91,13 @@ func (g *Guarded) discreet(ctx context.Context, e leadership.Election, err error
 	return &kept
 }
 
-// May reports whether the gates would let the caller make a call about the election; "" for one
+// May reports whether the gates would admit a call of the caller about the election; "" for a call
 // about all elections. It leaves no record, and counts against no limit.
 func (g *Guarded) May(ctx context.Context, verb wire.Verb, e leadership.Election) bool {
 	return g.may(ctx, verb, Op{Election: e})
 }
 
-// Covered returns the names, and patterns of names, of the elections that May may be true of; "*"
+// Covered returns the names, and patterns of names, of the elections for which May may be true; "*"
 // for all.
 func (g *Guarded) Covered(ctx context.Context, verb wire.Verb) []leadership.Election {
 	if len(g.filters) == 0 {

@@ -18,8 +18,8 @@ func sizedOp(r leadership.LeaseRequest, bytes int) Op {
 	return op
 }
 
-// Delegate implements Protocol. Its caller must be allowed to acquire the child by the same
-// candidate id: so no call makes an election that its caller could not make by itself.
+// Delegate implements Protocol. Its caller must be allowed to acquire the child with the same
+// candidate id, so that it cannot make an election in this way that it could not make otherwise.
 func (g *Guarded) Delegate(ctx context.Context, r leadership.DelegateRequest) (leadership.Lease, error) {
 	return guarded(ctx, g, wire.VerbDelegate, leaseOp(r.LeaseRequest), func(ctx context.Context, r leadership.DelegateRequest) (l leadership.Lease, err error) {
 		child := leadership.Election(string(r.Election) + "." + r.Child)
@@ -32,8 +32,8 @@ func (g *Guarded) Delegate(ctx context.Context, r leadership.DelegateRequest) (l
 	}, r)
 }
 
-// stands asks the gates whether the caller may be the candidate that leads the election which a via
-// names. A lease at another service is that service's to judge.
+// stands asks the gates whether the caller may act as the candidate in the election that a via
+// names. A lease at another service is checked by that service.
 func (g *Guarded) stands(ctx context.Context, r *leadership.AcquireRequest) error {
 	if !standsHere(r.Via) {
 		return nil
@@ -49,7 +49,7 @@ func viaOp(r *leadership.AcquireRequest) Op {
 	return Op{Election: r.Via.Election, Candidate: r.CandidateID, Further: true}
 }
 
-// standsStill is stands for a candidate that has waited. It leaves no trace.
+// standsStill is stands for a candidate that has waited. It leaves no audit record.
 func (g *Guarded) standsStill(ctx context.Context, r *leadership.AcquireRequest) error {
 	if !standsHere(r.Via) {
 		return nil
@@ -59,7 +59,8 @@ func (g *Guarded) standsStill(ctx context.Context, r *leadership.AcquireRequest)
 	return g.recheck(ctx, op)
 }
 
-// Tree implements Service. What the caller may not read is left out, with what is below it.
+// Tree implements Service. Elections that the caller may not read are left out, with all below
+// them.
 func (g *Guarded) Tree(ctx context.Context, e leadership.Election) (leadership.Tree, error) {
 	t, err := guarded(ctx, g, wire.VerbTree, Op{Election: e, N: 1}, g.service.Tree, e)
 	g.answered(ctx, wire.VerbTree, max(t.Read, len(t.Leases)))
@@ -115,7 +116,7 @@ func (g *Guarded) follows(ctx context.Context, r leadership.JournalRequest) erro
 	if r.Member == "" {
 		return nil
 	}
-	in, err := g.enter(ctx, wire.VerbJoin, Op{Election: r.Election, Candidate: r.Member}) // it counts for no call: the read does
+	in, err := g.enter(ctx, wire.VerbJoin, Op{Election: r.Election, Candidate: r.Member}) // not counted as a call: the read is
 	in.done(err)
 	return err
 }

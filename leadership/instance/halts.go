@@ -11,28 +11,29 @@ import (
 	"regent/leadership/instance/internal/view"
 )
 
-// maxHaltAge is how old the halts may be by which a lease is granted.
+// maxHaltAge is how old the halts that a grant is decided on may be.
 const maxHaltAge = hub.DefaultExpiry
 
-// halts returns the halts of all elections, as they were at an instant that is at most maxHaltAge
-// ago. They are read from the store only if the cache does not have them.
+// halts returns the halts as they were at most maxHaltAge ago. It reads the store only if the cache
+// does not have them.
 func (i *Instance) halts(ctx context.Context) (all leadership.Reading, asked time.Duration, err error) {
 	now := i.now()
 	reading, err := i.hub.Read(ctx, leadership.ReadRequest{Election: leadership.HaltsElection})
-	if errors.Is(err, leadership.NotFound) { // there never was one
+	if errors.Is(err, leadership.NotFound) { // there never was a halt
 		err = nil
 	}
 	return reading, now - reading.Age, err
 }
 
-// newestHalts is the newest revision of the halts that the instance has heard of.
+// newestHalts returns the newest revision of the halts that the instance has heard of.
 func (i *Instance) newestHalts() (r leadership.Revision) {
 	i.hub.View(func(v *view.View, _ time.Duration) { r = v.Newest(leadership.HaltsElection) })
 	return r
 }
 
-// recall releases a lease if the election is halted by now: the halts by which it was granted have
-// got too old meanwhile, or others were heard of. A lease that its leader had already stays.
+// recall releases a lease that was just granted if the election is halted by now: the halts that
+// the grant was decided on may have become too old, or newer ones were heard of. A lease that its
+// leader already had stays.
 func (i *Instance) recall(ctx context.Context, g leadership.Grant) error {
 	if !g.AcquiredAt.Equal(g.LastHeartbeat) {
 		return nil

@@ -24,17 +24,18 @@ import (
 // Bus carries events between the instances on one store. A *pubsub.Bus is one.
 type Bus interface {
 	outbox.Topic
-	// Run hears what was announced until ctx ends, and reports whether it hears all of it.
+	// Run passes announced events to hear until ctx ends, and reports by live whether it hears all
+	// of them.
 	Run(ctx context.Context, hear func(leadership.Event), live func(bool)) error
 }
 
 // Config says how to make an Instance. Store is required.
 type Config struct {
 	Store service.Store
-	// Journal keeps checkpoints and journals, in the same place as Store; nil for none: then calls
-	// about them are refused with InvalidArgument.
+	// Journal keeps checkpoints, journals, effects and proposals, in the same place as Store. If it
+	// is nil, calls about them are refused with InvalidArgument.
 	Journal service.Journal
-	// Peers are other services, whose leases a candidate may name; nil for none.
+	// Peers are other services whose leases a candidate may name; nil for none.
 	Peers service.Peers
 	// Floor is that of the store; see store.Floor.
 	Floor service.Floor
@@ -42,10 +43,11 @@ type Config struct {
 	Name string
 	// Bus carries the events of other instances; nil for none.
 	Bus Bus
-	// Members carries what the instances know of members; nil for none: then each knows its own.
+	// Members carries the sheets of members between instances. If it is nil, each instance knows
+	// only its own members.
 	Members MemberBus
 	// Alone says that no other process changes the store, so that nothing is missed without a Bus.
-	// Otherwise, without one, an instance looks for itself from time to time.
+	// An instance that has no Bus and is not alone polls the store.
 	Alone bool
 	// CacheExpiry is how old a cached read may be: MaxCacheExpiry at most, 0 for
 	// DefaultCacheExpiry.
@@ -61,27 +63,27 @@ type Config struct {
 // and by a read that another caller had begun.
 func (i *Instance) CacheReads() (hits, misses, shared int64) { return i.hub.Reads() }
 
-// What an Instance has as it is: List, Events and Overrides of a service.Service, which read the
-// store, and most of a Ledger.
+// The calls that an Instance passes on unchanged: List, Events and Overrides of a service.Service,
+// which read the store, and most of a Ledger.
 type (
 	asks  = Protocol
 	keeps = Ledger
 )
 
-// Instance serves. It has the methods of service.Service, and more; all may be called at the
-// same time. Without Run it decides and reads, and nothing happens by itself.
+// Instance is one serving process. It has the methods of service.Service, and more; all may be
+// called concurrently. Without Run it answers calls, but does no background work.
 type Instance struct {
-	asks    // the service, as a whole
-	keeps   // the ledger, so, too
+	asks    // the service
+	keeps   // the ledger
 	service *service.Service
 	ledger  *service.Ledger
-	journal bool // there is one
+	journal bool // Config.Journal is set
 	hub     *hub.Hub
 	queue   *line.Queue
 	outbox  *outbox.Outbox // nil without a bus
 	roll    *roll
 	bus     Bus
-	number  uint32 // drawn, to tell its bids from those of other instances
+	number  uint32 // random, to tell its bids from those of other instances
 	alone   bool
 	deaf    atomic.Bool // the bus may miss events
 
@@ -89,14 +91,14 @@ type Instance struct {
 	proposals *proposals
 	census    censusPages
 
-	storeTime atomic.Pointer[time.Time] // a time that the store has said
+	storeTime atomic.Pointer[time.Time] // the last known time of the store's clock
 	load      load
 	log       *slog.Logger
 	now       func() time.Duration
 }
 
-// New returns an instance. The caller closes the store, after Run has returned. The error names an
-// invalid part of the Config.
+// New returns an instance. The caller must close the store after Run has returned. The error names
+// an invalid part of the Config.
 func New(c Config) (*Instance, error) {
 	if c.Now == nil {
 		c.Now = boottime.Now
@@ -125,8 +127,8 @@ func New(c Config) (*Instance, error) {
 	return i, nil
 }
 
-// gathered is the store that the service renews in. A store of one process has better ways to do
-// many renewals at once.
+// gathered returns the store through which the service renews: it sends renewals together, unless
+// the instance is alone, because a store of one process batches them better by itself.
 func gathered(c Config) service.Store {
 	if c.Alone {
 		return c.Store
@@ -134,7 +136,8 @@ func gathered(c Config) service.Store {
 	return renewals.New(c.Store)
 }
 
-// jitter keeps the heads of different instances apart. One that is alone needs none.
+// jitter returns random delays that keep the attempts of different instances apart. An instance
+// that is alone needs none.
 func jitter(alone bool) func(time.Duration) time.Duration {
 	if alone {
 		return func(time.Duration) time.Duration { return 0 }
@@ -142,19 +145,19 @@ func jitter(alone bool) func(time.Duration) time.Duration {
 	return nil
 }
 
-// errStopped answers callers that still wait when Run ends.
+// errStopped is the error of callers that still wait when Run ends.
 var errStopped = fmt.Errorf("instance: %w: it has stopped", leadership.StoreUnavailable)
 
-// grace is how long calls under way may take once Run is to end.
+// grace is how long calls in progress may take once the ctx of Run has ended.
 const grace = 2 * time.Second
 
-// Run does the background work until ctx ends; then it finishes the work under way, for two seconds
-// at most. Call Drain first, to tell waiting callers why they have to go.
+// Run does the background work until ctx ends; then it finishes the work in progress, for at most
+// two seconds. Call Drain first, to give waiting callers a reason.
 func (i *Instance) Run(ctx context.Context) {
 	var all sync.WaitGroup
 	all.Go(func() { i.hub.Run(ctx) })
 	all.Go(func() { i.roll.run(ctx) })
-	if i.alone { // no scheduler has to wake it
+	if i.alone { // so that it needs no scheduler that calls Tick
 		all.Go(func() { i.note(i.service.TellAll(ctx)) })
 	}
 	if bus := i.roll.bus; bus != nil {
@@ -183,9 +186,9 @@ func (i *Instance) note(err error) {
 	}
 }
 
-// Drain ends all waits, lines and watches, now and later, and answers their callers with the cause,
-// except a caller that is being granted a lease at that moment. It returns once all are answered,
-// or when ctx ends.
+// Drain ends all waits, lines and watches, present and future, and answers their callers with the
+// cause, except a caller that is being granted a lease at that moment. It returns once all are
+// answered, or when ctx ends.
 func (i *Instance) Drain(ctx context.Context, cause error) {
 	i.hub.Close(cause)
 	i.queue.Close(ctx, cause)
@@ -200,30 +203,30 @@ func (i *Instance) Degraded() string {
 	return strings.Join(all, "; ")
 }
 
-// Trouble is something that does not work as it should, by its name in metrics. Nothing is lost,
-// and all calls are answered.
+// Trouble names a part that does not work as it should, as in metrics. Nothing is lost, and all
+// calls are answered.
 type Trouble string
 
 // The troubles. Several may come together.
 const (
-	// CannotAnnounce: what this instance commits does not reach the topic, or it cannot look for
-	// what others have left behind.
+	// CannotAnnounce: the events that this instance commits do not reach the topic, or it cannot
+	// read the outbox for events that others have left.
 	CannotAnnounce Trouble = "cannot_announce"
-	// CannotHear: what other instances announce does not reach this one.
+	// CannotHear: the events that other instances announce do not reach this one.
 	CannotHear Trouble = "cannot_hear"
-	// OthersCannotAnnounce: events that another instance committed stood in the outbox when this
-	// one looked, for longer than an announcement takes.
+	// OthersCannotAnnounce: events that another instance committed have been in the outbox for
+	// longer than an announcement takes.
 	OthersCannotAnnounce Trouble = "others_cannot_announce"
-	// CannotHearMembers: what other instances tell of their members does not reach this one.
+	// CannotHearMembers: the sheets of other instances' members do not reach this one.
 	CannotHearMembers Trouble = "cannot_hear_members"
 )
 
-// Troubles returns all that there are.
+// Troubles returns all kinds of Trouble.
 func Troubles() []Trouble {
 	return []Trouble{CannotAnnounce, CannotHear, OthersCannotAnnounce, CannotHearMembers}
 }
 
-// Troubles returns what does not work now.
+// Troubles returns the present troubles.
 func (i *Instance) Troubles() (all []Trouble) {
 	if i.outbox != nil && i.outbox.CannotAnnounce() != nil {
 		all = append(all, CannotAnnounce)
@@ -231,7 +234,7 @@ func (i *Instance) Troubles() (all []Trouble) {
 	if i.deaf.Load() {
 		all = append(all, CannotHear)
 	}
-	if i.outbox != nil && i.outbox.OthersLeave() && !i.alone { // of one that is alone it was an earlier process
+	if i.outbox != nil && i.outbox.OthersLeave() && !i.alone { // if it is alone, an earlier process left them
 		all = append(all, OthersCannotAnnounce)
 	}
 	if i.roll.deaf() && !i.alone {
@@ -240,7 +243,7 @@ func (i *Instance) Troubles() (all []Trouble) {
 	return all
 }
 
-// describe says what a trouble means for callers.
+// describe returns the meaning of a trouble for callers.
 func (i *Instance) describe(t Trouble) string {
 	switch {
 	case t == CannotHearMembers:
@@ -278,18 +281,17 @@ func (p publisher) Publish(events ...leadership.Event) {
 	}
 }
 
-// Doubt is called with an election of which an event may never come to Publish.
+// Doubt is called with an election that has perhaps changed without a call of Publish.
 func (p publisher) Doubt(e leadership.Election) { p.hub.Doubt(e) }
 
-// heard takes an event that was announced, by this instance or another.
+// heard handles an event that was announced, by this instance or another.
 func (i *Instance) heard(e leadership.Event) {
 	i.outbox.Heard(e)
 	i.hub.Publish(e)
 }
 
-// learn remembers the lease that a call of this instance has just been answered with, and when the
-// call began. After the end of one that a caller was answered with which does not lead, view.Read,
-// this instance does not look.
+// learn remembers the lease in the store's answer to a call that began at asked. With view.Read,
+// the source if the caller does not lead, this instance does not look after the end of the lease.
 func (i *Instance) learn(l *leadership.Lease, err error, from view.Source, asked time.Duration) {
 	if err == nil {
 		i.hub.Learn(l, from, asked)

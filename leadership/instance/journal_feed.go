@@ -13,15 +13,15 @@ type JournalFeed struct {
 	follow   *follow
 	request  leadership.JournalRequest
 	page     *leadership.JournalPage // read, and not returned yet
-	left     func()                  // ends what makes the reader a member
+	left     func()                  // ends the reader's membership
 	closed   func()
 }
 
-// Next blocks until there are entries, and returns them, or until ctx ends. A reader that is slow
-// gets its entries from the store. While the store cannot be reached, it waits for it.
+// Next blocks until there are entries, and returns them, or until ctx ends. A slow reader gets its
+// entries from the store. While the store cannot be reached, Next waits.
 //
-// Errors: HistoryCompacted, if the next entries are only to be had as a snapshot; the others of
-// ReadJournal; the cause of Drain.
+// Errors: HistoryCompacted, if a snapshot has replaced the next entries; the others of ReadJournal;
+// the cause of Drain.
 func (f *JournalFeed) Next(ctx context.Context) (leadership.JournalPage, error) {
 	for {
 		if err := f.journals.hub.Cause(); err != nil {
@@ -37,7 +37,7 @@ func (f *JournalFeed) Next(ctx context.Context) (leadership.JournalPage, error) 
 		switch {
 		case err != nil:
 			return leadership.JournalPage{}, err
-		case more == nil && page == nil: // it is behind the window
+		case more == nil && page == nil: // the feed is behind the window
 			if page, err = f.journals.read(ctx, f.request); err != nil {
 				return leadership.JournalPage{}, err
 			}
@@ -56,7 +56,7 @@ func (f *JournalFeed) Next(ctx context.Context) (leadership.JournalPage, error) 
 	}
 }
 
-// OnClose lets f be called once, when the feed is closed.
+// OnClose sets a function that is called once, when the feed is closed.
 func (f *JournalFeed) OnClose(closed func()) { f.closed = closed }
 
 // Close ends the feed. Idempotent.

@@ -17,30 +17,30 @@ import (
 )
 
 const (
-	// journalLook is how often the head of a journal is looked at that has feeds, for entries that
-	// another instance has appended and not told of. While the other instances are heard,
-	// journalRest of these looks or up to twice as many are left out.
+	// journalLook is how often the head of a journal with feeds is read, for entries of other
+	// instances that were not told. While the other instances are heard, journalRest to twice as
+	// many of these looks are skipped.
 	journalLook = time.Second
 	journalRest = 15
-	// journalPause is how long after another read the entries that were told of are read.
+	// journalPause is the least time between two reads of new entries.
 	journalPause = 50 * time.Millisecond
 	// journalTimeout bounds one read.
 	journalTimeout = 10 * time.Second
-	// A window has so many entries, and about so many bytes of them, at most, and all windows so
-	// many bytes together. A feed that is further behind reads the store by itself.
+	// windowEntries and windowBytes limit one window, and windowsBytes all windows together. A feed
+	// that is further behind reads the store by itself.
 	windowEntries = 1024
 	windowBytes   = 1 << 20
 	windowsBytes  = 64 << 20
-	// entryBytes is about what an entry takes beside its data.
+	// entryBytes is roughly the memory of an entry in addition to its data.
 	entryBytes = 128
 )
 
-// journals lets the feeds of one journal share what is read of it: for each journal with feeds
-// there is one follow.
+// journals lets the feeds of one journal share its reads: for each journal with feeds there is one
+// follow.
 type journals struct {
 	ledger  *service.Ledger
-	hub     *hub.Hub    // whose end is that of all feeds, and which is told where journals stand
-	hears   func() bool // whether other instances are heard, which tell of their appends
+	hub     *hub.Hub    // all feeds end with it; it is told the heads of journals
+	hears   func() bool // whether other instances, which tell of their appends, are heard
 	log     *slog.Logger
 	running sync.WaitGroup // follows
 
@@ -49,30 +49,30 @@ type journals struct {
 	follows map[leadership.Election]*follow
 }
 
-// follow is what the feeds of one journal share: a window on its newest entries.
+// follow is a window on the newest entries of one journal, shared by its feeds.
 type follow struct {
 	election leadership.Election
-	view     *view.Election // knows how far the journal was told to be
-	wake     chan struct{}  // of one: that has changed
+	view     *view.Election // knows the journal's index as told by appends
+	wake     chan struct{}  // of one: that index has changed
 	end      context.CancelFunc
-	rest     int // looks to leave out while the other instances are heard
+	rest     int // looks to skip while the other instances are heard
 
 	feeds  int
-	known  bool                   // head and next are
+	known  bool                   // head and next are set
 	head   leadership.JournalHead // as it was read last
 	next   leadership.Index       // of the entry after the window
 	window []leadership.Entry     // the entries before next, without a gap
-	bytes  int                    // of them
+	bytes  int                    // size of the window
 	err    error                  // why there are no more entries
-	more   chan struct{}          // closed when there are, or err is set
+	more   chan struct{}          // closed when there are more entries, or err is set
 }
 
 func newJournals(l *service.Ledger, h *hub.Hub, hears func() bool, log *slog.Logger) *journals {
 	return &journals{ledger: l, hub: h, hears: hears, log: log, follows: make(map[leadership.Election]*follow)}
 }
 
-// open opens a feed. If the window does not reach back to where it begins, or the reader knows of
-// more entries than the window, it reads the store.
+// open opens a feed. It reads the store if the window does not reach back to the feed's start, or
+// if the reader knows of later entries than the window has.
 func (j *journals) open(ctx context.Context, r leadership.JournalRequest) (*JournalFeed, error) {
 	if err := j.hub.Cause(); err != nil {
 		return nil, err
@@ -130,29 +130,30 @@ func (j *journals) leave(f *follow) {
 	j.hub.View(func(v *view.View, _ time.Duration) { v.Release(f.view) })
 }
 
-// told is how far the journal is, as far as is known.
+// told returns the index of the journal's last entry, as far as it is known.
 func (j *journals) told(f *follow) (i leadership.Index) {
 	j.hub.View(func(*view.View, time.Duration) { i = f.view.Head() })
 	return i
 }
 
-// first is the index of the first entry in the window.
+// first returns the index of the first entry in the window.
 func (f *follow) first() leadership.Index { return f.next - leadership.Index(len(f.window)) }
 
-// covers reports whether the reader has read the journal as it is, and not before a restore.
+// covers reports whether the reader has read this generation of the journal, not one from before a
+// restore.
 func (f *follow) covers(r leadership.JournalRequest) bool {
 	return r.After == 0 && r.Applied == 0 || r.Generation == f.head.Generation
 }
 
-// begin lets the window begin after the last entry.
+// begin starts the window after the journal's last entry.
 func (f *follow) begin(head leadership.JournalHead) {
 	if !f.known {
 		f.known, f.head, f.next = true, head, head.Index+1
 	}
 }
 
-// page returns the entries after those that a feed has. Without any, more is closed when there may
-// be some; it is nil if the window does not reach back so far.
+// page returns the entries after those that a feed has. If there are none, more is closed when
+// there may be some; it is nil if the window does not reach back that far.
 func (j *journals) page(f *follow, r leadership.JournalRequest) (page *leadership.JournalPage, more <-chan struct{}, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -182,7 +183,7 @@ func (j *journals) read(ctx context.Context, r leadership.JournalRequest) (*lead
 	return &page, nil
 }
 
-// run reads what is new until ctx ends, or the instance drains.
+// run reads new entries until ctx ends, or the instance drains.
 func (j *journals) run(ctx context.Context, f *follow) {
 	defer f.end()
 	look := time.NewTimer(journalLook)
@@ -215,7 +216,7 @@ func (j *journals) run(ctx context.Context, f *follow) {
 	}
 }
 
-// further reports whether the journal was told to be further than the window.
+// further reports whether the journal was told to have later entries than the window.
 func (j *journals) further(f *follow) bool {
 	told := j.told(f)
 	j.mu.Lock()
@@ -223,7 +224,7 @@ func (j *journals) further(f *follow) bool {
 	return !f.known || told >= f.next
 }
 
-// look enters the new entries into the window. The error is one that asking again would not mend.
+// look reads new entries into the window. It returns only permanent errors.
 func (j *journals) look(ctx context.Context, f *follow) error {
 	f.rest = 0
 	for {
@@ -239,7 +240,7 @@ func (j *journals) look(ctx context.Context, f *follow) error {
 			}
 		case ctx.Err() != nil:
 			return nil
-		case errors.Is(err, leadership.HistoryCompacted) && refusal != nil: // feeds that are behind are told so when they read
+		case errors.Is(err, leadership.HistoryCompacted) && refusal != nil: // feeds that are behind get this error when they read
 			j.mu.Lock()
 			f.head.Generation = refusal.Generation
 			j.restart(f, refusal.Index+1)
@@ -253,8 +254,8 @@ func (j *journals) look(ctx context.Context, f *follow) error {
 	}
 }
 
-// newer reads what follows on the window. Unless the journal was told to be further, it looks at
-// the head first.
+// newer reads the entries that follow the window. Unless the journal was told to have some, it
+// reads only the head first.
 func (j *journals) newer(ctx context.Context, f *follow, told leadership.Index) (page leadership.JournalPage, err error) {
 	ctx, cancel := context.WithTimeout(ctx, journalTimeout)
 	defer cancel()
@@ -270,7 +271,7 @@ func (j *journals) newer(ctx context.Context, f *follow, told leadership.Index) 
 	return page, err
 }
 
-// enter takes what was read, and reports whether that was all.
+// enter adds the page to the window, and reports whether the journal has no further entries.
 func (j *journals) enter(f *follow, page leadership.JournalPage) (all bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -299,10 +300,10 @@ func (j *journals) enter(f *follow, page leadership.JournalPage) (all bool) {
 	return len(page.Entries) == 0 || f.next > page.Index
 }
 
-// size is about how many bytes an entry takes.
+// size returns roughly how many bytes of memory an entry takes.
 func size(e leadership.Entry) int { return len(e.Data) + len(e.Type) + entryBytes }
 
-// count counts bytes of a window. Call with mu held, as the methods that follow.
+// count adds to the bytes of a window. Call this and the following methods with mu held.
 func (j *journals) count(f *follow, bytes int) {
 	f.bytes += bytes
 	j.bytes += bytes
@@ -316,7 +317,7 @@ func (j *journals) drop(f *follow, n int) {
 	f.window = f.window[n:]
 }
 
-// makeRoom halves the largest windows, until all have no more than windowsBytes together.
+// makeRoom halves the largest windows until all together have at most windowsBytes.
 func (j *journals) makeRoom() {
 	for j.bytes > windowsBytes {
 		var largest *follow
@@ -329,11 +330,11 @@ func (j *journals) makeRoom() {
 			return // the rest is of follows that have failed, and whose feeds are about to end
 		}
 		j.drop(largest, (len(largest.window)+1)/2)
-		largest.window = slices.Clone(largest.window) // so that the dropped ones leave the memory
+		largest.window = slices.Clone(largest.window) // so that the memory of the dropped entries is freed
 	}
 }
 
-// restart empties the window, which goes on with that entry.
+// restart empties the window, which continues with the entry next.
 func (j *journals) restart(f *follow, next leadership.Index) {
 	j.drop(f, len(f.window))
 	f.window, f.next = nil, next
@@ -346,7 +347,7 @@ func (f *follow) broadcast() {
 	f.more = make(chan struct{})
 }
 
-// fail ends a follow with an error, for the feeds that have all of its entries.
+// fail ends a follow with an error, which a feed gets once it has returned all entries.
 func (j *journals) fail(f *follow, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

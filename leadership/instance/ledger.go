@@ -9,8 +9,8 @@ import (
 	"regent/leadership"
 )
 
-// AppendJournal adds entries to a journal; see service.Ledger. Followers at this instance hear
-// of them at once.
+// AppendJournal adds entries to a journal; see service.Ledger. Streams at this instance get them at
+// once.
 func (i *Instance) AppendJournal(ctx context.Context, r leadership.AppendRequest) (leadership.JournalHead, error) {
 	h, err := i.ledger.AppendJournal(ctx, r)
 	if err == nil {
@@ -20,8 +20,8 @@ func (i *Instance) AppendJournal(ctx context.Context, r leadership.AppendRequest
 	return h, err
 }
 
-// ReadJournal reads a part of a journal; see service.Ledger. With r.Member the reader is a
-// follower for 30 s, or for as long as it has joined, and has applied the entries up to r.Applied.
+// ReadJournal reads a part of a journal; see service.Ledger. With r.Member the reader counts as a
+// follower that has applied the entries up to r.Applied, for 30 s or for as long as it has joined.
 //
 // Errors: those of service.Ledger; LimitExceeded if this instance has no room for a member.
 func (i *Instance) ReadJournal(ctx context.Context, r leadership.JournalRequest) (leadership.JournalPage, error) {
@@ -36,9 +36,9 @@ func (i *Instance) ReadJournal(ctx context.Context, r leadership.JournalRequest)
 	return page, err
 }
 
-// FollowJournal opens a stream of the entries after r.After, to be closed by its owner. With
-// r.Member the reader is a follower while the stream is open, and has applied the entries up to
-// r.Applied; it says by ReadJournal, or by another stream, that it has applied more.
+// FollowJournal opens a stream of the entries after r.After, which the caller must close. With
+// r.Member the reader counts as a follower while the stream is open, and has applied the entries up
+// to r.Applied; it reports further progress by ReadJournal, or by another stream.
 //
 // Errors: those of ReadJournal.
 func (i *Instance) FollowJournal(ctx context.Context, r leadership.JournalRequest) (*JournalFeed, error) {
@@ -57,21 +57,21 @@ func (i *Instance) FollowJournal(ctx context.Context, r leadership.JournalReques
 	return feed, nil
 }
 
-// JournalStats returns how many streams of journals are open, and by how many entries the member at
-// this instance that lags most is behind, as far as is known.
+// JournalStats returns how many streams of journals are open, and the largest known lag, in
+// entries, of a member at this instance.
 func (i *Instance) JournalStats() (feeds, lag int64) {
 	return i.journals.stats(), int64(i.roll.lag())
 }
 
-// inheriting bounds how long a new leader waits for what the last one left behind, and giveBack how
-// long a release takes that only the instance waits for.
+// inheriting limits how long a new leader waits for Inherit, and giveBack how long the instance
+// takes to release a lease on its own account.
 const (
 	inheriting = 5 * time.Second
 	giveBack   = 2 * time.Second
 )
 
-// inherit reads what the last leader left behind, for a leader that was just granted the lease. If
-// that fails, a caller that knows its key asks again; the lease of another is released.
+// inherit adds the state that earlier leaders left to a new grant. If that fails, a caller that
+// knows its key can ask again; otherwise the lease is released.
 func (i *Instance) inherit(ctx context.Context, g *leadership.Grant, knows bool) (err error) {
 	reading, cancel := context.WithTimeout(ctx, inheriting)
 	defer cancel()

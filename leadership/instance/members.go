@@ -47,7 +47,7 @@ func (i *Instance) Members(ctx context.Context, e leadership.Election) (leadersh
 	follow := m.Participation * float64(len(m.Members))
 	for n, seat := range seats {
 		switch {
-		case errors.Is(errs[n], leadership.NotFound): // it is not made yet
+		case errors.Is(errs[n], leadership.NotFound): // the seat was never granted
 			continue
 		case errs[n] != nil:
 			return leadership.Members{}, errs[n]
@@ -67,7 +67,7 @@ func (i *Instance) Members(ctx context.Context, e leadership.Election) (leadersh
 	return m, nil
 }
 
-// membersOf is Members without those of seats.
+// membersOf is Members without the members of seats.
 func (i *Instance) membersOf(ctx context.Context, e leadership.Election) (leadership.Members, error) {
 	reading, err := i.Read(ctx, leadership.ReadRequest{Election: e})
 	if err != nil {
@@ -94,13 +94,13 @@ func (i *Instance) membersOf(ctx context.Context, e leadership.Election) (leader
 	return m, nil
 }
 
-// AwaitAcknowledgement waits until enough members, the leader not among them, follow the token or a
-// later one, and have applied the journal up to the index, where these are asked for. It says which
-// do. It answers without enough of them when r.Wait is over. A candidate
-// in line follows the token that its instance knows. The store is read once at most.
+// AwaitAcknowledgement blocks until r.Need members other than the leader follow r.Token or a later
+// one, and have applied the journal up to r.JournalIndex, if these are set; or until r.Wait is
+// over. It returns which members do. A candidate in line follows the token that its instance knows.
+// The store is read at most once.
 //
-// Errors: those of CheckToken, so TokenStale if the token is not that of the present leader, or
-// ceases to be: then no acknowledgement of it is of use; the cause of Drain.
+// Errors: those of CheckToken, such as TokenStale if the token is not that of the present leader or
+// becomes stale while waiting; the cause of Drain.
 func (i *Instance) AwaitAcknowledgement(ctx context.Context, r leadership.AcknowledgementRequest) (leadership.Acknowledgement, error) {
 	if err := r.Validate(); err != nil {
 		return leadership.Acknowledgement{}, err
@@ -110,13 +110,13 @@ func (i *Instance) AwaitAcknowledgement(ctx context.Context, r leadership.Acknow
 		return leadership.Acknowledgement{}, err
 	}
 	l := reading.Lease
-	if r.Token > 0 && (l.LeaderID == "" || l.Token != r.Token) { // it may have been granted since
+	if r.Token > 0 && (l.LeaderID == "" || l.Token != r.Token) { // the token may have been granted since the cached read
 		if l, err = i.service.CheckToken(ctx, leadership.TokenCheck{Election: r.Election, Token: r.Token}); err != nil {
 			return leadership.Acknowledgement{}, err
 		}
 	}
 	if r.Wait > 0 {
-		watch := i.hub.Watch(r.Election, l.Revision) // so that the end of the term is heard of
+		watch := i.hub.Watch(r.Election, l.Revision) // to hear of the end of the term
 		defer watch.Close()
 	}
 	waiting, cancel := context.WithTimeout(ctx, r.Wait)
@@ -136,9 +136,9 @@ func (i *Instance) AwaitAcknowledgement(ctx context.Context, r leadership.Acknow
 	return a, err
 }
 
-// CheckToken asks the store whether a token is the present leader's; see service.Service. For a
-// caller that is going to write it also says ReadOnly while the election has lost its quorum, as
-// far as this instance knows.
+// CheckToken asks the store whether a token is the present leader's; see service.Service. With
+// r.Write it also returns ReadOnly while the election has lost its quorum, as far as this instance
+// knows.
 func (i *Instance) CheckToken(ctx context.Context, r leadership.TokenCheck) (leadership.Lease, error) {
 	l, err := i.service.CheckToken(ctx, r)
 	if err == nil && r.Write {
@@ -150,7 +150,7 @@ func (i *Instance) CheckToken(ctx context.Context, r leadership.TokenCheck) (lea
 	return l, nil
 }
 
-// BatchCheckTokens asks the store of many tokens; see CheckToken.
+// BatchCheckTokens checks many tokens; see CheckToken.
 func (i *Instance) BatchCheckTokens(ctx context.Context, batch []leadership.TokenCheck) ([]leadership.Result, error) {
 	results, err := i.service.BatchCheckTokens(ctx, batch)
 	for n := range results {
@@ -168,14 +168,13 @@ func (i *Instance) present(e leadership.Election, id leadership.CandidateID) boo
 	return i.roll.present(e, id)
 }
 
-// MemberStats returns how many members are at this instance, by their role, and, of all elections
-// with members that it knows, how many are read-only, and the lowest participation: 1 if there is
-// none.
+// MemberStats returns the number of members at this instance by role and, for all elections with
+// known members, how many are read-only, and the lowest participation (1 if there are none).
 func (i *Instance) MemberStats() (byRole map[leadership.Role]int64, readOnly int64, lowest float64) {
 	return i.roll.stats()
 }
 
-// accompany returns what tells a watch of changes of members. With r.Member, that is a follower
+// accompany returns the hub.Members of a watch. With r.Member, that member counts as a follower
 // while the watch is open; it is refused if there is no room.
 func (i *Instance) accompany(ctx context.Context, r leadership.WatchRequest, seen leadership.Token) (hub.Members, error) {
 	if r.Member != "" {

@@ -14,12 +14,12 @@ import (
 	"regent/leadership/service"
 )
 
-// proposals lets callers wait for decisions. What is read of an election's proposals meanwhile they
-// share: for each election with waiters there is one proposalWait. It looks when another instance
-// tells of a change and, while the others are not heard, each journalLook.
+// proposals lets callers wait for decisions. The waiters of one election share its reads through a
+// proposalWait. It reads when another instance tells of a change and, while the others are not
+// heard, every journalLook.
 type proposals struct {
 	ledger  *service.Ledger
-	hub     *hub.Hub // whose end is that of all waits
+	hub     *hub.Hub // all waits end with it
 	roll    *roll    // tells the other instances, and the leaders
 	log     *slog.Logger
 	running sync.WaitGroup // of the waits
@@ -28,15 +28,15 @@ type proposals struct {
 	waits map[leadership.Election]*proposalWait
 }
 
-// proposalWait is what the callers share that wait for decisions of one election.
+// proposalWait is shared by the callers that wait for decisions of one election.
 type proposalWait struct {
 	election leadership.Election
 	wake     chan struct{} // of one: told has changed
 	end      context.CancelFunc
 
 	waiters int
-	known   leadership.Proposals // as they were last read or changed here
-	told    int64                // how many changes there are, as far as is known
+	known   leadership.Proposals // as last read or changed here
+	told    int64                // the highest count of changes heard of
 	changed chan struct{}        // closed when known is newer
 }
 
@@ -47,7 +47,7 @@ func newProposals(l *service.Ledger, h *hub.Hub, r *roll, log *slog.Logger) *pro
 	return p
 }
 
-// changedHere takes the proposals after a call at this instance.
+// changedHere handles the proposals after a call at this instance.
 func (p *proposals) changedHere(all leadership.Proposals, open bool) {
 	p.mu.Lock()
 	if w, ok := p.waits[all.Election]; ok {
@@ -57,7 +57,7 @@ func (p *proposals) changedHere(all leadership.Proposals, open bool) {
 	p.roll.proposed(all.Election, members.Proposals{Changes: all.Changes, Open: open})
 }
 
-// changedElsewhere takes the news of a call at another instance.
+// changedElsewhere notes that a call at another instance has changed proposals.
 func (p *proposals) changedElsewhere(e leadership.Election, changes int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -67,7 +67,7 @@ func (p *proposals) changedElsewhere(e leadership.Election, changes int64) {
 	}
 }
 
-// take takes proposals, and wakes the waiters if they are newer. Call with mu held.
+// take replaces the known proposals, and wakes the waiters, if all is newer. Call with mu held.
 func (w *proposalWait) take(all leadership.Proposals) {
 	if all.Changes > w.known.Changes {
 		w.known, w.told = all, max(w.told, all.Changes)
@@ -76,7 +76,7 @@ func (w *proposalWait) take(all leadership.Proposals) {
 	}
 }
 
-// join adds a waiter, and begins to look if it is the first. leave must be called.
+// join adds a waiter, and starts run if it is the first. The caller must call leave.
 func (p *proposals) join(e leadership.Election) (w *proposalWait, leave func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -118,14 +118,15 @@ func (p *proposals) run(ctx context.Context, w *proposalWait) {
 	}
 }
 
-// behind reports whether there are changes that are not known.
+// behind reports whether there are changes that were told and not read.
 func (p *proposals) behind(w *proposalWait) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return w.told > w.known.Changes
 }
 
-// look reads the proposals. What was told before and is more was made up, or is void by a restore.
+// look reads the proposals. If fewer changes are found than were told before, those were invented,
+// or lost in a restore: then told is lowered.
 func (p *proposals) look(ctx context.Context, w *proposalWait) {
 	ctx, cancel := context.WithTimeout(ctx, journalTimeout)
 	defer cancel()
@@ -144,7 +145,7 @@ func (p *proposals) look(ctx context.Context, w *proposalWait) {
 	}
 }
 
-// await blocks until the proposal is decided, or the time is over, and returns it as it stands.
+// await blocks until the proposal is decided, or the wait is over, and returns its present state.
 func (p *proposals) await(ctx context.Context, w *proposalWait, proposal leadership.Proposal, wait time.Duration) (leadership.Proposal, error) {
 	over, last := time.After(wait), false
 	for {
@@ -163,7 +164,7 @@ func (p *proposals) await(ctx context.Context, w *proposalWait, proposal leaders
 		}
 		select {
 		case <-changed:
-		case <-over: // what another instance has told may be lost
+		case <-over: // read once more: news from another instance may have been lost
 			p.look(ctx, w)
 			last = true
 		case <-ctx.Done():
@@ -174,9 +175,9 @@ func (p *proposals) await(ctx context.Context, w *proposalWait, proposal leaders
 	}
 }
 
-// Propose asks the leader of an election for a decision; see service.Ledger. With r.Wait it blocks
-// until there is one, or for that long, and returns the proposal as it stands then. While the
-// instances hear each other, waiting costs the store nothing, but for a look when it was in vain.
+// Propose asks the leader of an election for a decision; see service.Ledger. It blocks until there
+// is one, for at most r.Wait, and returns the proposal in its present state. While the instances
+// hear each other, waiting costs the store nothing, except for one read if there is no decision.
 // The leader is told of the proposal if it watches the election.
 //
 // Errors: those of service.Ledger; the cause of Drain.
@@ -184,7 +185,7 @@ func (i *Instance) Propose(ctx context.Context, r leadership.ProposeRequest) (le
 	if r.Wait == 0 || r.Validate() != nil {
 		return i.ledger.Propose(ctx, r)
 	}
-	w, leave := i.proposals.join(r.Election) // before, or a decision could be missed
+	w, leave := i.proposals.join(r.Election) // before the call, so that no decision is missed
 	defer leave()
 	p, err := i.ledger.Propose(ctx, r)
 	if err != nil || p.Decision != nil {

@@ -13,9 +13,9 @@ import (
 // Acquire asks for the lease; see service.Service. With r.Wait it stands in line while another
 // candidate leads; see package line.
 //
-// With r.Inherit the grant comes with what the last leader left behind. If that cannot be read, the
-// caller gets the error, and asks again with its key: it has the lease. A lease whose key the
-// caller does not know is released.
+// With r.Inherit the grant includes the state that earlier leaders left. If that cannot be read,
+// the caller gets the error. It has the lease, and must ask again with its key; a lease whose key
+// the caller does not know is released.
 func (i *Instance) Acquire(ctx context.Context, r leadership.AcquireRequest) (leadership.Grant, error) {
 	if r.Inherit && !i.journal {
 		return leadership.Grant{}, service.ErrNoJournal
@@ -44,8 +44,8 @@ func (i *Instance) Campaign(ctx context.Context, r *leadership.AcquireRequest) (
 	return g, nil
 }
 
-// acquire is one attempt, of whose answer the queue tells the hub. A candidate whose rights went
-// while it stood in line is refused. Every grant is made here.
+// acquire makes one attempt; the queue passes the answer to the hub. It refuses a candidate that
+// has lost its rights while it stood in line. Every grant is made here.
 func (i *Instance) acquire(ctx context.Context, r leadership.AcquireRequest) (leadership.Grant, error) {
 	if recheck := r.InLine.Recheck; recheck != nil {
 		if err := recheck(); err != nil {
@@ -67,7 +67,7 @@ func (i *Instance) acquire(ctx context.Context, r leadership.AcquireRequest) (le
 	return g, nil
 }
 
-// finish adds to a grant what its caller is told alone.
+// finish adds to a grant the parts that are only for its caller.
 func (i *Instance) finish(ctx context.Context, r *leadership.AcquireRequest, g *leadership.Grant) error {
 	i.load.stretch(&g.Lease, i.now())
 	if !r.Inherit {
@@ -76,7 +76,7 @@ func (i *Instance) finish(ctx context.Context, r *leadership.AcquireRequest, g *
 	return i.inherit(ctx, g, r.Key != nil)
 }
 
-// Renew keeps the caller's lease; see service.Service.
+// Renew renews the caller's lease; see service.Service.
 func (i *Instance) Renew(ctx context.Context, r leadership.LeaseRequest) (leadership.Lease, error) {
 	asked := i.now()
 	l, err := i.service.Renew(ctx, r)
@@ -87,7 +87,7 @@ func (i *Instance) Renew(ctx context.Context, r leadership.LeaseRequest) (leader
 	return l, err
 }
 
-// BatchRenew keeps many leases; see service.Service.
+// BatchRenew renews many leases; see service.Service.
 func (i *Instance) BatchRenew(ctx context.Context, batch []leadership.LeaseRequest) ([]leadership.Result, error) {
 	asked := i.now()
 	results, err := i.service.BatchRenew(ctx, batch)
@@ -102,13 +102,13 @@ func (i *Instance) BatchRenew(ctx context.Context, batch []leadership.LeaseReque
 
 // Do carries out a command; see service.Service.
 //
-// A hand-over without To is to the best in this instance's line that can lead and has a key of its
-// own or, if none waits here, to the first at another instance that tells of its line. NotEligible,
-// if no candidate waits.
+// A hand-over without To goes to the best candidate in this instance's line that can lead and has a
+// key of its own or, if none waits here, to the first in line at another instance. It is refused
+// with NotEligible if no candidate waits.
 //
-// If the successor, or the candidate that an operator assigns, waits in this instance's line, the
-// incarnation that waits is meant, and no other of its candidate id. If it does not, it is the one
-// that first says it is ready.
+// If the successor, or the candidate that an operator assigns, waits in this instance's line, only
+// the incarnation that waits there can take over. If it does not wait here, the first incarnation
+// that says it is ready can.
 func (i *Instance) Do(ctx context.Context, c leadership.Command) (leadership.Lease, error) {
 	switch order := c.(type) {
 	case leadership.HandOver:
@@ -131,8 +131,8 @@ func (i *Instance) Do(ctx context.Context, c leadership.Command) (leadership.Lea
 	asked := i.now()
 	l, err := i.service.Do(ctx, c)
 	switch c.(type) {
-	case leadership.Delete, leadership.Withdraw: // its event informs every cache of the election
-	case leadership.SayReady: // its caller may be one that does not lead
+	case leadership.Delete, leadership.Withdraw: // their events inform every cache of the election
+	case leadership.SayReady: // the caller does not lead
 		i.learn(&l, err, view.Read, asked)
 	default:
 		i.learn(&l, err, view.Committed, asked)
@@ -140,9 +140,9 @@ func (i *Instance) Do(ctx context.Context, c leadership.Command) (leadership.Lea
 	return l, err
 }
 
-// Explain says why a candidate does not lead, by one strong read; see service.Service. Of one
-// that does not, it says from memory where it stands in the line of this instance, or that it does
-// not: it may ask at another. A witness that stands there is said to be one.
+// Explain returns why a candidate does not lead, by one strong read; see service.Service. It adds,
+// from memory, the candidate's position in this instance's line, or that it does not wait here (it
+// may wait at another instance), or that it is a witness.
 func (i *Instance) Explain(ctx context.Context, r leadership.ExplainRequest) (leadership.Explanation, error) {
 	halts, _, err := i.halts(ctx)
 	if err != nil {

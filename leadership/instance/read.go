@@ -20,15 +20,15 @@ func (i *Instance) Get(ctx context.Context, e leadership.Election) (leadership.L
 // Read reads an election, from the cache if the request allows it; see Hub.Read of package hub.
 func (i *Instance) Read(ctx context.Context, r leadership.ReadRequest) (leadership.Reading, error) {
 	if err := r.Election.Validate(); err != nil {
-		_, err := i.service.Get(ctx, r.Election) // which says it in its own words
+		_, err := i.service.Get(ctx, r.Election) // for the service's error
 		return leadership.Reading{}, err
 	}
 	return i.hub.Read(ctx, r)
 }
 
-// Await waits, at most so long, until the election differs from what the reader knows, and reads
-// it. news is false if the time is over first and a Read would show nothing new. Errors are those
-// of Read, and the cause of Drain.
+// Await blocks until the election has a newer revision than r.Known, for at most wait, and reads
+// it. news is false if the wait is over first and a Read would show nothing new. Errors: those of
+// Read; the cause of Drain.
 func (i *Instance) Await(ctx context.Context, r leadership.ReadRequest, wait time.Duration) (reading leadership.Reading, news bool, err error) {
 	if r.Strong || !i.hub.Current(r.Election, r.Known) {
 		if reading, news, err = i.news(ctx, r); err != nil || news {
@@ -49,10 +49,10 @@ func (i *Instance) Await(ctx context.Context, r leadership.ReadRequest, wait tim
 	case !r.Strong && i.hub.Current(r.Election, r.Known):
 		return leadership.Reading{}, false, nil
 	}
-	return i.news(ctx, r) // it is not known here that nothing has come
+	return i.news(ctx, r) // there may be news that this instance has not heard of
 }
 
-// news reads an election, and reports whether it is another than the reader knows.
+// news reads an election, and reports whether it is newer than the reader knows.
 func (i *Instance) news(ctx context.Context, r leadership.ReadRequest) (leadership.Reading, bool, error) {
 	reading, err := i.Read(ctx, r)
 	if err == nil {
@@ -61,8 +61,8 @@ func (i *Instance) news(ctx context.Context, r leadership.ReadRequest) (leadersh
 	return reading, err == nil && reading.Revision > r.Known, err
 }
 
-// settle records the end of a lease that has run out unseen, so that it gets a revision, and
-// arranges that the end of one that lasts is recorded.
+// settle records the end of a lease that has run out, so that it gets a revision, and arranges that
+// the end of a lease that still lasts will be recorded.
 func (i *Instance) settle(ctx context.Context, r leadership.ReadRequest, reading leadership.Reading) (leadership.Reading, error) {
 	if reading.Lapsed {
 		asked := i.now()
@@ -77,11 +77,13 @@ func (i *Instance) settle(ctx context.Context, r leadership.ReadRequest, reading
 	return reading, nil
 }
 
-// Watch returns a watch on the events of one election, to be closed by its owner, and the election
-// as it was a moment ago; see package hub. Of one that was never seen, and may come yet, the
-// reading has no revision; a deleted one can be watched too. With r.Member, that is a follower of
-// the election while the watch is open, and follows the token of the last event that the watch has
-// returned. Errors: RevisionMismatch if the election has not come to the revision to resume from;
+// Watch returns a watch on the events of one election, which the caller must close, and the
+// election as it was a moment ago; see package hub. Elections that do not exist yet (the reading
+// has no revision) or are deleted can be watched, too. With r.Member, that member counts as a
+// follower while the watch is open, and follows the token of the last event that the watch has
+// returned.
+//
+// Errors: RevisionMismatch if the election has not reached the revision to resume from;
 // LimitExceeded if there is no room for the member; those of Read.
 func (i *Instance) Watch(ctx context.Context, r leadership.WatchRequest) (leadership.Reading, *hub.Watch, error) {
 	reading, err := i.found(ctx, leadership.ReadRequest{Election: r.Election, Known: r.After})
@@ -123,9 +125,9 @@ func (i *Instance) found(ctx context.Context, r leadership.ReadRequest) (leaders
 	return reading, nil
 }
 
-// Feed returns a feed of the events of many elections, to be closed by its owner; see package hub.
-// InvalidArgument is for a selection that no name is in, and for a cursor that this store has not
-// come to.
+// Feed returns a feed of the events of many elections, which the caller must close; see package
+// hub. It returns InvalidArgument for a selection that no name can match, and for a cursor that
+// this store has not reached.
 func (i *Instance) Feed(ctx context.Context, which leadership.Selection, after hub.Cursor) (*hub.Feed, error) {
 	if err := which.Validate(); err != nil {
 		return nil, err
@@ -136,9 +138,9 @@ func (i *Instance) Feed(ctx context.Context, which leadership.Selection, after h
 	return i.hub.Feed(ctx, which, after)
 }
 
-// refuseFuture refuses the cursor of another store that is ahead of this one: the feed would be
-// silent until this store's clock reached it. The store is asked for its time only if the cursor is
-// later than the last known time.
+// refuseFuture refuses a cursor that is ahead of this store's clock, as one of another store may
+// be: the feed would be silent until the clock reached it. It asks the store for its time only if
+// the cursor is later than the last known time.
 func (i *Instance) refuseFuture(ctx context.Context, after hub.Cursor) error {
 	if last := i.storeTime.Load(); last != nil && !after.After(*last) {
 		return nil

@@ -17,7 +17,7 @@ import (
 )
 
 // roll drives the registry of members: it locks it, tells it of lines, terms and the time,
-// exchanges its sheets with other instances, and wakes those who wait for its changes.
+// exchanges its sheets with other instances, and wakes callers that wait for its changes.
 type roll struct {
 	bus   MemberBus // nil for none
 	hub   *hub.Hub
@@ -25,7 +25,7 @@ type roll struct {
 	now   func() time.Duration
 	log   *slog.Logger
 	alone bool
-	soon  chan struct{} // of one: changes are to be told without delay
+	soon  chan struct{} // of one: changes are to be sent without delay
 	// asked is called when another instance tells of a change of an election's proposals; nil: none
 	asked func(e leadership.Election, changes int64)
 
@@ -33,19 +33,19 @@ type roll struct {
 	registry *members.Registry
 	news     map[leadership.Election]struct{} // whose watches are to be told at the next tick
 	waits    map[leadership.Election]*wait
-	seen     map[leadership.Election]int // the version of the lines when Present looked last
-	version  int                         // of the lines, when they were read last
-	linesAt  time.Duration               // so, too
+	seen     map[leadership.Election]int // the version of the lines when present last read them
+	version  int                         // of the lines, when they were last read
+	linesAt  time.Duration               // when the lines were last read
 	live     bool                        // sheets are heard
-	liveAt   time.Duration               // since when
+	liveAt   time.Duration               // since when sheets are heard
 	whole    bool                        // a whole sheet is to be sent
-	ask      bool                        // and the others are to send theirs
-	paused   time.Duration               // until when nothing is sent, for it has failed
-	logged   bool                        // a message that was no sheet
-	loggedAt time.Duration               // when that was, last
+	ask      bool                        // the others are to be asked for their whole sheets
+	paused   time.Duration               // nothing is sent until then, after a failure
+	logged   bool                        // a message that was no sheet was logged
+	loggedAt time.Duration               // when that was logged last
 }
 
-// wait wakes those who wait for changes of an election's members.
+// wait wakes callers that wait for changes of an election's members.
 type wait struct {
 	waiters int
 	changed chan struct{} // closed at the next change
@@ -66,7 +66,7 @@ func newRoll(c Config, h *hub.Hub, lines *line.Queue, log *slog.Logger) *roll {
 	}
 }
 
-// do calls f with the registry and the time, and then wakes those who wait for what f has changed.
+// do calls f with the registry and the time, and then wakes callers that wait for f's changes.
 func (r *roll) do(f func(reg *members.Registry, now time.Duration)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -94,7 +94,7 @@ func (r *roll) leave(l leadership.LeaveRequest) {
 	r.do(func(reg *members.Registry, now time.Duration) { reg.Leave(l.Election, l.CandidateID, now) })
 }
 
-// members returns the members of an election that was read so long ago.
+// members returns the members of an election that was read age ago.
 func (r *roll) members(l leadership.Lease, age time.Duration) (all []leadership.Member, status members.Status) {
 	r.look(l.Election)
 	r.do(func(reg *members.Registry, now time.Duration) {
@@ -104,7 +104,7 @@ func (r *roll) members(l leadership.Lease, age time.Duration) (all []leadership.
 	return all, status
 }
 
-// appended tells the others where a journal stands after an append at this instance.
+// appended tells the other instances the journal's index after an append at this instance.
 func (r *roll) appended(e leadership.Election, i leadership.Index) {
 	r.do(func(reg *members.Registry, _ time.Duration) { reg.Appended(e, i) })
 	r.hurryUp()
@@ -118,14 +118,14 @@ func (r *roll) proposed(e leadership.Election, p members.Proposals) {
 	r.hurryUp()
 }
 
-// hurryUp has the others told without delay.
+// hurryUp has changes sent to the other instances without delay.
 func (r *roll) hurryUp() {
 	if r.bus != nil {
 		backoff.Signal(r.soon)
 	}
 }
 
-// applied notes how far a follower of a journal is that reads it page by page.
+// applied notes the progress of a follower that reads a journal page by page.
 func (r *roll) applied(principal string, q leadership.JournalRequest) (err error) {
 	r.do(func(reg *members.Registry, now time.Duration) {
 		err = reg.As(principal, q.Election, q.Member, func() error { return reg.Applied(q.Election, q.Member, q.Applied, now) })
@@ -145,19 +145,19 @@ func (r *roll) follow(principal string, q leadership.JournalRequest) (left func(
 	}, err
 }
 
-// journal is where a journal stands, as far as is known.
+// journal returns the index of a journal's last entry, as far as it is known.
 func (r *roll) journal(e leadership.Election) (i leadership.Index) {
 	r.do(func(reg *members.Registry, _ time.Duration) { i = reg.JournalIndex(e) })
 	return i
 }
 
-// lag is by how many entries of a journal the members here lag at most.
+// lag returns the largest lag of a member at this instance, in entries of its journal.
 func (r *roll) lag() (i leadership.Index) {
 	r.do(func(reg *members.Registry, _ time.Duration) { i = reg.Lag() })
 	return i
 }
 
-// refuseWrite refuses to write while the election has lost its quorum.
+// refuseWrite returns ReadOnly while the election has lost its quorum.
 func (r *roll) refuseWrite(l leadership.Lease) error {
 	q := l.Config.Ballot.Quorum
 	if q.Needed() == 0 {
@@ -172,8 +172,8 @@ func (r *roll) refuseWrite(l leadership.Lease) error {
 		l.Election, q.Needed(), q.Size(), status.Present)}
 }
 
-// acknowledgement says which members follow the token, and have applied the journal; stale reports
-// whether a later token is known.
+// acknowledgement returns which members follow the token and have applied the journal; stale
+// reports whether a later token is known.
 func (r *roll) acknowledgement(q leadership.AcknowledgementRequest, l leadership.Lease) (a leadership.Acknowledgement, stale bool) {
 	r.look(q.Election)
 	a = leadership.Acknowledgement{Election: q.Election, Token: q.Token, JournalIndex: q.JournalIndex, Need: q.Need, Complete: r.complete()}
@@ -193,7 +193,7 @@ func (r *roll) acknowledgement(q leadership.AcknowledgementRequest, l leadership
 	return a, stale
 }
 
-// until blocks until done, which it calls again after each change of the election's members.
+// until blocks until done returns true; it calls done after each change of the election's members.
 // Errors: ctx's, and the cause of Drain.
 func (r *roll) until(ctx context.Context, e leadership.Election, done func() bool) error {
 	r.mu.Lock()
@@ -203,7 +203,7 @@ func (r *roll) until(ctx context.Context, e leadership.Election, done func() boo
 		r.waits[e] = w
 	}
 	w.waiters++
-	r.registry.Watch(e) // so that its terms matter
+	r.registry.Watch(e) // so that its terms are noticed
 	r.mu.Unlock()
 	defer func() {
 		r.mu.Lock()
@@ -230,8 +230,8 @@ func (r *roll) until(ctx context.Context, e leadership.Election, done func() boo
 	}
 }
 
-// present reports whether the candidate is a member. A line that has changed is read first. It is
-// called within the store's transactions, once for each member of an electorate.
+// present reports whether the candidate is a member. It first reads the line if that has changed.
+// It is called once for each member of an electorate.
 func (r *roll) present(e leadership.Election, id leadership.CandidateID) (here bool) {
 	version := r.lines.Version()
 	r.mu.Lock()
@@ -254,15 +254,15 @@ func (r *roll) stats() (byRole map[leadership.Role]int64, readOnly int64, lowest
 	return s.Own, s.ReadOnly, s.Lowest
 }
 
-// complete reports whether the members of all instances are known, as far as can be known: after it
-// has begun to hear, the instance asks the others for theirs.
+// complete reports whether the members of all instances should be known: sheets are heard, and have
+// been for long enough that the others, which were asked for theirs, can have answered.
 func (r *roll) complete() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.alone || r.live && r.now() >= r.liveAt+answered
 }
 
-// deaf reports whether sheets should be heard, and are not.
+// deaf reports whether sheets should be heard, but are not.
 func (r *roll) deaf() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -276,16 +276,16 @@ func (r *roll) hears() bool {
 	return r.bus != nil && r.live
 }
 
-// company is the hub.Members of one watch: it tells the watch of members, and the registry of the
-// watch.
+// company is the hub.Members of one watch: it passes changes of members to the watch, and the state
+// of the watch to the registry.
 type company struct {
 	*roll
 	request leadership.WatchRequest
-	next    uint64                    // of the changes
-	first   []leadership.MemberChange // whether the leader may write
+	next    uint64                    // number of the next change
+	first   []leadership.MemberChange // whether the leader may write, told first
 }
 
-// accompany begins the company of a watch. It refuses a member for which there is no room.
+// accompany returns the company of a watch. It refuses a member for which there is no room.
 func (r *roll) accompany(principal string, request leadership.WatchRequest, seen leadership.Token) (c *company, err error) {
 	c = &company{roll: r, request: request}
 	r.do(func(reg *members.Registry, now time.Duration) {
@@ -294,7 +294,7 @@ func (r *roll) accompany(principal string, request leadership.WatchRequest, seen
 		}
 		if err == nil {
 			reg.Watch(request.Election)
-			reg.Notice(now, request.Election) // or the leader would come later
+			reg.Notice(now, request.Election) // so that the leader is a member from the start
 			c.first = reg.Writing(request.Election, now)
 			_, c.next = reg.Changes(request.Election, members.Newest)
 		}

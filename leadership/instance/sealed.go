@@ -14,8 +14,8 @@ import (
 // members. It can repeat messages; Regent's sheets are numbered.
 type Sealed struct {
 	Bus     MemberBus
-	Secret  func(context.Context) ([]byte, error) // service.SharedSecret. Before it, nothing is sent or heard
-	Refused func()                                // called for a message with a wrong MAC, which is not heard
+	Secret  func(context.Context) ([]byte, error) // service.SharedSecret. Until it succeeds, nothing is sent or heard
+	Refused func()                                // called for a message with a wrong MAC, which is dropped
 
 	known atomic.Pointer[[]byte] // the secret; nil until it is known
 }

@@ -14,28 +14,28 @@ import (
 	"regent/leadership/instance/internal/view"
 )
 
-// MemberBus carries what instances tell each other of their members. A *pubsub.Messages is one.
-// Messages may be lost, repeated, and overtake each other.
+// MemberBus carries sheets of members between instances. A *pubsub.Messages is one. Messages may be
+// lost, repeated, and overtake each other.
 type MemberBus interface {
-	// Publish sends a message to all instances, maybe this one, too.
+	// Publish sends a message to all instances, perhaps including this one.
 	Publish(ctx context.Context, message []byte) error
-	// Run hears messages until ctx ends, and reports whether it hears all of them.
+	// Run passes messages to hear until ctx ends, and reports by live whether it hears all of them.
 	Run(ctx context.Context, hear func(message []byte), live func(bool)) error
 }
 
 const (
-	// hurry is how soon after another a sheet may follow that tells of an append to a journal, or
-	// of a proposal.
+	// hurry is the least time between two sheets that are sent early, because of an append to a
+	// journal or a proposal.
 	hurry = 100 * time.Millisecond
-	// glance is how often the registry is told of the time, and how long changes are collected
-	// before the other instances are told.
+	// glance is how often the registry is told the time, and how long changes are collected before
+	// they are sent to the other instances.
 	glance = time.Second
-	// linesEvery is how often all lines are read: places in them are given up without notice.
+	// linesEvery is how often all lines are read, because places in them expire without a notice.
 	linesEvery = 5 * time.Second
-	// wholeEvery is how often all members are told.
+	// wholeEvery is how often whole sheets are sent.
 	wholeEvery = 15 * time.Second
-	// answered is how long after an instance has begun to hear the others have told it of their
-	// members.
+	// answered is how long after an instance has begun to hear it should know the members of the
+	// others.
 	answered = 2 * time.Second
 	// failing is how long nothing is sent after a failure.
 	failing = 5 * time.Second
@@ -55,8 +55,8 @@ func (r *roll) run(ctx context.Context) {
 	}
 }
 
-// hurry blocks for a glance, or less if there is something to tell without delay, and reports
-// whether ctx lasts.
+// hurry blocks for a glance, or less if changes are to be sent without delay. It reports false once
+// ctx has ended.
 func (r *roll) hurry(ctx context.Context) bool {
 	least := time.After(hurry)
 	select {
@@ -74,7 +74,7 @@ func (r *roll) hurry(ctx context.Context) bool {
 	}
 }
 
-// tick tells the registry of what has changed.
+// tick tells the registry the time and the lines that have changed.
 func (r *roll) tick() {
 	version := r.lines.Version()
 	read := false
@@ -109,7 +109,7 @@ func (r *roll) setLive(live bool) {
 	r.whole, r.ask, r.paused = live, live, 0
 }
 
-// hear takes a message of the topic.
+// hear handles a message of the topic.
 func (r *roll) hear(message []byte) {
 	var heard members.Heard
 	var err error
@@ -140,8 +140,8 @@ func (r *roll) hear(message []byte) {
 	}
 }
 
-// isNews reports whether the last failure of that kind was logged a minute ago, or never. Call with
-// mu held.
+// isNews reports whether a message that is no sheet is to be logged: none was within the last
+// minute. Call with mu held.
 func (r *roll) isNews(now time.Duration) bool {
 	if r.logged && now < r.loggedAt+time.Minute {
 		return false
@@ -174,16 +174,16 @@ func (r *roll) send(ctx context.Context) {
 	}
 }
 
-// sending is what the sender knows of its sheets.
+// sending is the state of the goroutine that sends sheets.
 type sending struct {
 	whole  time.Duration                         // when the next whole sheet is due
 	beat   time.Duration                         // when renewed leases are told next
-	told   map[leadership.Election]time.Duration // when each of them is
-	failed bool                                  // the last one could not be sent, and that was logged
-	sent   bool                                  // one was, ever
+	told   map[leadership.Election]time.Duration // when each renewed lease is told next
+	failed bool                                  // the last sheet could not be sent, and that was logged
+	sent   bool                                  // a sheet was sent before
 }
 
-// sheets returns those that are due.
+// sheets returns the sheets that are due.
 func (r *roll) sheets(s *sending) (due [][]byte) {
 	now := r.now()
 	r.mu.Lock()
@@ -209,9 +209,8 @@ func (r *roll) sheets(s *sending) (due [][]byte) {
 	return due
 }
 
-// renewed returns the leases that were renewed here lately and of which it is time to tell: each in
-// half of its duration, so that the other instances hear of it before the end that they know, and
-// with a whole sheet.
+// renewed returns the leases renewed here that are to be told now: each every half of its duration,
+// so that the other instances hear of it before the end that they know, and all with a whole sheet.
 func (r *roll) renewed(s *sending, isWhole bool, now time.Duration) (due []members.Renewed) {
 	told := make(map[leadership.Election]time.Duration)
 	s.beat = now + wholeEvery
@@ -228,7 +227,7 @@ func (r *roll) renewed(s *sending, isWhole bool, now time.Duration) (due []membe
 	return due
 }
 
-// failed notes that a sheet could not be sent: what it said comes with a whole one.
+// failed notes that a sheet could not be sent, so that a whole one is sent later.
 func (r *roll) failed(ctx context.Context, s *sending, err error) {
 	r.mu.Lock()
 	r.whole, r.ask, r.paused = true, true, r.now()+failing

@@ -8,7 +8,7 @@ import (
 	"regent/leadership/instance/internal/view"
 )
 
-// choose names the successor of a hand-over that names none.
+// choose sets the successor of a hand-over that names none.
 func (i *Instance) choose(ctx context.Context, c *leadership.HandOver) error {
 	if c.To != "" {
 		return nil
@@ -22,7 +22,7 @@ func (i *Instance) choose(ctx context.Context, c *leadership.HandOver) error {
 	return nil
 }
 
-// next is the best candidate that waits, other than the leader: the first in line here or, if none
+// next returns the best waiting candidate other than the leader: the first in line here or, if none
 // waits here, at another instance.
 func (i *Instance) next(ctx context.Context, e leadership.Election, leader leadership.CandidateID) (best leadership.CandidateID, known bool) {
 	if best = i.queue.Next(e, leader); best != "" {
@@ -54,7 +54,7 @@ func (i *Instance) Delegate(ctx context.Context, r leadership.DelegateRequest) (
 	return l, err
 }
 
-// Tree reads an election and what was delegated below it; see service.Service.
+// Tree reads an election and the elections delegated below it; see service.Service.
 func (i *Instance) Tree(ctx context.Context, e leadership.Election) (leadership.Tree, error) {
 	return i.service.Tree(ctx, e)
 }

@@ -12,18 +12,18 @@ import (
 // TickTime is the most that a Tick takes.
 const TickTime = 40 * time.Second
 
-// Ticked is what a Tick has done.
+// Ticked is the result of a Tick.
 type Ticked struct {
-	Announced int // events that were left behind
-	Expired   int // leases that ran out unseen
+	Announced int // events that were left in the outbox
+	Expired   int // leases whose end was not recorded
 	Retired   int // elections that were vacant for too long
 }
 
-// Tick does what is overdue, for a service that may have slept. In this order, it announces events
-// that were left behind, records leases that ran out unseen, deletes elections that are to be
-// retired and tells seats what they have not heard, and announces what came of that. Each part has
-// its share of the time that is left, so none keeps the later ones from their turn by failing or
-// being slow. The error joins those of all parts; of the announcing it is StoreUnavailable.
+// Tick does overdue work, for a service that may have slept. In this order, it announces events
+// left in the outbox, records the ends of leases that ran out, retires elections and tells seats of
+// changes, and announces the events of that. Each part has a share of the remaining time, so a part
+// that fails or is slow does not keep the later ones from running. The error joins those of all
+// parts; if announcing fails it is StoreUnavailable.
 func (i *Instance) Tick(ctx context.Context) (done Ticked, err error) {
 	ctx, cancel := context.WithTimeout(ctx, TickTime)
 	defer cancel()
@@ -47,7 +47,7 @@ func (i *Instance) Tick(ctx context.Context) (done Ticked, err error) {
 	return done, err
 }
 
-// announce announces what was left behind.
+// announce announces the events left in the outbox.
 func (i *Instance) announce(ctx context.Context) (announced int, err error) {
 	if i.outbox == nil {
 		return 0, nil

@@ -10,9 +10,9 @@ type (
 	Watch = hub.Watch
 	// News is what Watch.Listen returns.
 	News = hub.News
-	// Report is what a leader has said of its work, as Watch.Listen returns it.
+	// Report is a leader's report, as Watch.Listen returns it.
 	Report = view.Report
-	// Feed gets every event of all elections whose names begin with a prefix.
+	// Feed gets every event of the selected elections.
 	Feed = hub.Feed
 	// Item is one event of a Feed, and the cursor to resume from.
 	Item = hub.Item

@@ -42,24 +42,24 @@ func before(e, name leadership.Election) bool {
 }
 
 const (
-	// enoughReads is after how many reads a page is sent that is not full. One read more counts for
-	// each 100 elections.
+	// enoughReads is the number of reads after which a page is sent even if it is not full. Each
+	// 100 elections count as one more read.
 	enoughReads = 64
-	// leastRead is how many elections are read at once after some of which none is shown: many may
-	// be deleted.
+	// leastRead is the least number of elections to read at once after a read that showed none, for
+	// many may be deleted.
 	leastRead = 100
 )
 
-// visible reads a page of what the caller may see, and adds to read how many elections it has read.
-// It reads only names that the caller's rights cover, so that neither the cost of a call nor its
-// duration depends on hidden elections. A page that continues after a hidden name would reveal it:
-// it reads on until there is another name. A page may be empty.
+// visible reads a page of the elections that the caller may see, and adds to read how many it has
+// read. It reads only names that the caller's rights cover, so that neither the cost of a call nor
+// its duration depends on hidden elections. A page token that is a hidden name would reveal it, so
+// visible reads on until there is another name. A page may be empty.
 func (g *Guarded) visible(ctx context.Context, r leadership.ListRequest, read *int) (leadership.Page, error) {
 	op := Op{Row: g.rows[wire.VerbList]}
 	most := cmp.Or(r.Limit, leadership.DefaultPageSize)
 	reads := 0
 	var kept []leadership.Lease
-	var last leadership.Election // a name up to which all are read, for the next page to come after
+	var last leadership.Election // all names up to this one are read; the next page comes after it
 	for _, e := range within(g.filters[0].Covered(ctx, op), r.Prefix) {
 		if before(e, r.After) {
 			continue

@@ -6,8 +6,9 @@ import (
 	"regent/leadership"
 )
 
-// Apply is the rule of a valid command. A store may run it more than once. Any other type is an
-// error, and so is a pointer to a command. If an election has seats, Tell tells them of its change.
+// Apply runs the rule of a valid command. A store may run it more than once. Any other type is an
+// error, and so is a pointer to a command. If the election has seats, they must be told of the
+// change by Tell.
 func Apply(s Snapshot, c leadership.Command) (Change, error) {
 	ch, err := apply(s, c)
 	ch.untold(s.Record)

@@ -12,21 +12,21 @@ import (
 	"regent/leadership/internal/form"
 )
 
-// approval is how far operators have approved of the present leader, or of the next one if that is
-// awaited. Approvals are counted in rounds: each ends with so many as the policy needs.
+// approval counts the operators' approvals of the present leader or, if Awaited, of the next one.
+// They are counted in rounds: each ends when there are as many as the policy needs.
 type approval struct {
-	By     string `json:"by,omitempty"`     // the principals of this round: digests, with spaces between
+	By     string `json:"by,omitempty"`     // the principals of this round: digests, separated by spaces
 	ForMS  int64  `json:"forMs,omitempty"`  // the shortest time that an order of this round gives
 	Epoch  bool   `json:"epoch,omitempty"`  // an order of this round asks for a new epoch
-	Orders string `json:"orders,omitempty"` // the latest orders, also of earlier rounds: digests, so, too
-	Asked  bool   `json:"asked,omitempty"`  // the leader has asked for it
-	// Awaited: the last term has ended for want of it, so no lease is granted.
+	Orders string `json:"orders,omitempty"` // the latest orders, of earlier rounds too: digests, separated by spaces
+	Asked  bool   `json:"asked,omitempty"`  // the leader has asked for an approval
+	// Awaited: the last term ended for want of an approval, so no lease is granted.
 	Awaited bool `json:"awaited,omitempty"`
-	// AskedEpoch: the leader has asked for a new epoch, too.
+	// AskedEpoch: the leader has also asked for a new epoch.
 	AskedEpoch bool `json:"askedEpoch,omitempty"`
 }
 
-// maxApprovalOrders is how many orders are remembered, so that one that is sent again is known.
+// maxApprovalOrders is how many orders are remembered, to recognize one that is sent again.
 const maxApprovalOrders = 2 * leadership.MaxApprovals
 
 func (a approval) Validate() error {
@@ -39,12 +39,12 @@ func (a approval) Validate() error {
 	return nil
 }
 
-// repeats reports whether the order was counted before. An order names the revision that it was
-// decided on, so the same words are another order later.
+// repeats reports whether the order was counted before. Its digest covers the revision that it was
+// decided on, so the same words at a later revision are another order.
 func (a approval) repeats(order string) bool { return slices.Contains(strings.Fields(a.Orders), order) }
 
-// count counts the order, once for each principal in a round. It returns how many the round has; 0
-// if the principal was counted before.
+// count counts the order, once for each principal in a round. It returns the number of approvals in
+// the round, or 0 if the principal was counted before.
 func (a *approval) count(cmd leadership.Order, order string, every time.Duration) (have int) {
 	by, orders := strings.Fields(a.By), strings.Fields(a.Orders)
 	principal := form.Digest(cmd.Actor)
@@ -59,9 +59,9 @@ func (a *approval) count(cmd leadership.Order, order string, every time.Duration
 	return len(by)
 }
 
-// approve counts an approval of the present leader, or of the next one if it is awaited. Enough of
-// them move its end on, by the shortest time that one of them gives, and begin a new epoch if one
-// of them asks for it.
+// approve counts an approval of the present leader or, if one is awaited, of the next one. Enough
+// approvals move the end of the term on, by the shortest time that one of them gives, and begin a
+// new epoch if one of them asks for it.
 func (c *Change) approve(s Snapshot, cmd leadership.Order) error {
 	r := &c.Record
 	a, policy := &r.Standing.Approval, r.Policy.Term.Approval
@@ -121,14 +121,14 @@ func (c *Change) approved(now time.Time) error {
 	return nil
 }
 
-// GoesOnFrom reports whether the present leader led under the earlier token already, and has never
-// stopped since.
+// GoesOnFrom reports whether the present leader already led under the earlier token, and has led
+// without a break since.
 func (r *Record) GoesOnFrom(earlier leadership.Token) bool {
 	return r.Standing.EpochFrom > 0 && r.Standing.EpochFrom <= earlier && earlier < r.Token
 }
 
-// epoch grants the lease anew to its leader, with the next token. What was ordered under the token
-// before is stale then; the leader learns of it at its next renewal.
+// epoch grants the lease anew to its leader, with the next token. Work begun under the previous
+// token is then stale; the leader learns of the new token at its next renewal.
 func (c *Change) epoch(now time.Time) error {
 	r := &c.Record
 	r.Standing.Created = r.created()

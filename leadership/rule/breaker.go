@@ -12,13 +12,13 @@ import (
 	"regent/leadership/internal/form"
 )
 
-// maxBreakers is how many candidates an election remembers as tripped. If there are more, the one
-// whose ban has ended first is forgotten. While so many bans stand, no candidate is granted: it
-// might trip, and a ban that stands is never dropped.
+// maxBreakers is how many tripped candidates an election remembers. If there are more, the one
+// whose ban has ended first is forgotten. While that many bans stand, no other candidate is
+// granted: it might trip, and a ban that stands is never dropped.
 const maxBreakers = 8
 
-// forgetTrip is how long after the end of its ban a candidate is forgotten that was not granted
-// since.
+// forgetTrip is how long after the end of its ban a candidate's trip is forgotten, unless it was
+// granted since.
 const forgetTrip = 24 * time.Hour
 
 // breaker is a candidate that has tripped. It is not granted until Until. Then it is on probation:
@@ -30,7 +30,7 @@ type breaker struct {
 	CooldownMS  int64                  `json:"cooldownMs"`
 	Until       time.Time              `json:"until"`
 	Why         string                 `json:"why"`
-	Principal   string                 `json:"principal,omitempty"` // if the policy bars that: all that call as it
+	Principal   string                 `json:"principal,omitempty"` // with CooldownPrincipal: also banned
 }
 
 func (b breaker) Validate() error {
@@ -40,15 +40,16 @@ func (b breaker) Validate() error {
 	return cmp.Or(form.Instants(b.Until), b.Token.Validate(), form.Text(b.Principal), b.CandidateID.Validate())
 }
 
-// concerns reports whether it is about the candidate, or about a principal as which that calls.
+// concerns reports whether b is about candidate c, or about one of the names of the principal as
+// which it calls.
 func (b breaker) concerns(c leadership.CandidateID, principal ...string) bool {
 	return b.CandidateID == c || b.Principal != "" && slices.Contains(principal, b.Principal)
 }
 
 func (b breaker) cooldown() time.Duration { return time.Duration(b.CooldownMS) * time.Millisecond }
 
-// override is the ban as readers see it. Its id is the name by which an operator may lift it: that
-// of one trip, so that a late copy of the call lifts no later ban.
+// override returns the ban as readers see it. An operator may lift it by its id, which names one
+// trip, so that a late copy of the call does not lift a later ban.
 func (b breaker) override() leadership.Override {
 	return leadership.Override{
 		ID: leadership.OverrideID(fmt.Sprintf("%s-%d-%s", leadership.OverrideCooldown, b.Token, b.CandidateID)), Kind: leadership.OverrideCooldown, CandidateID: b.CandidateID,
@@ -56,8 +57,8 @@ func (b breaker) override() leadership.Override {
 	}
 }
 
-// tripped reports whether so many other candidates are banned that a ban of this one would have no
-// place, and returns the ban that ends first.
+// tripped reports whether maxBreakers other candidates are banned, so that there is no room for a
+// ban of this one, and returns the ban that ends first.
 func (s *Snapshot) tripped(c leadership.CandidateID, principal []string) (full bool, first breaker) {
 	stand := slices.DeleteFunc(s.Record.Standing.Breakers.list(), func(b breaker) bool { return b.concerns(c, principal...) || !s.Now.Before(b.Until) })
 	if len(stand) < maxBreakers {
@@ -66,12 +67,12 @@ func (s *Snapshot) tripped(c leadership.CandidateID, principal []string) (full b
 	return true, slices.MinFunc(stand, func(x, y breaker) int { return x.Until.Compare(y.Until) })
 }
 
-// breakers is a list of them as a JSON array; "" if there is none.
+// breakers is a list of breakers as a JSON array; "" if there is none.
 type breakers string
 
 func (b breakers) list() []breaker { return form.List[breaker](string(b)) }
 
-// of is the one that concerns the candidate, or the principal as which it calls.
+// of returns the breaker that concerns the candidate, or the principal as which it calls.
 func (b breakers) of(c leadership.CandidateID, principal string) (breaker, bool) {
 	all := b.list()
 	if i := slices.IndexFunc(all, func(b breaker) bool { return b.concerns(c, principal) }); i >= 0 {
@@ -80,18 +81,18 @@ func (b breakers) of(c leadership.CandidateID, principal string) (breaker, bool)
 	return breaker{}, false
 }
 
-// at is the list without those that are forgotten by then.
+// at returns the list without the breakers that are forgotten at now.
 func (b breakers) at(now time.Time) breakers {
 	return breakers(form.WriteList(slices.DeleteFunc(b.list(), func(b breaker) bool { return !now.Before(b.Until.Add(forgetTrip)) })))
 }
 
-// without is the list without those that concern the candidate, or the principal.
+// without returns the list without the breakers that concern the candidate, or the principal.
 func (b breakers) without(c leadership.CandidateID, principal string) breakers {
 	return breakers(form.WriteList(slices.DeleteFunc(b.list(), func(b breaker) bool { return b.concerns(c, principal) })))
 }
 
-// bar notes a trip of the leader. The event's detail says until when it is banned and, where the
-// policy bars that, as which principal; nothing without a cooldown.
+// bar notes a trip of the leader, and adds to the event's detail until when it is banned and, with
+// CooldownPrincipal, which principal is. It does nothing without a cooldown.
 func (r *Record) bar(now time.Time, why string, detail *leadership.Detail) {
 	s, c, cooldown := &r.Standing, r.LeaderID, r.Policy.Term.Cooldown
 	if cooldown == 0 {
@@ -114,10 +115,10 @@ func (r *Record) bar(now time.Time, why string, detail *leadership.Detail) {
 	s.Breakers = breakers(form.WriteList(all))
 }
 
-// probation is of a leader that has tripped before.
+// probation is the state of a leader that has tripped before.
 type probation struct {
-	Until   time.Time `json:"until,omitzero"`    // when it has led for one cooldown
-	LeaseMS int64     `json:"leaseMs,omitempty"` // its lease after that
+	Until   time.Time `json:"until,omitzero"`    // when it will have led for one cooldown
+	LeaseMS int64     `json:"leaseMs,omitempty"` // the duration of its lease after that
 }
 
 func (p probation) Validate() error {
@@ -152,8 +153,7 @@ func (c *Change) passProbation(now time.Time) {
 	}
 }
 
-// endProbation forgets the trips of a leader that has led for long enough. It reports whether it
-// has.
+// endProbation forgets the trips of a leader whose probation is over. It reports whether it is.
 func (s *Standing) endProbation(leader leadership.CandidateID, now time.Time) bool {
 	if s.Probation.Until.IsZero() || now.Before(s.Probation.Until) {
 		return false
@@ -162,7 +162,7 @@ func (s *Standing) endProbation(leader leadership.CandidateID, now time.Time) bo
 	return true
 }
 
-// listField is a list as the text that writeList makes.
+// listField is a list, kept as the text that form.WriteList makes.
 type listField[T any] struct {
 	text  *string
 	most  int // elements

@@ -8,14 +8,15 @@ import (
 	"regent/leadership/internal/form"
 )
 
-// challenge lets the term of the present leader end, at the end that it was promised, because the
-// candidate is better and the policy says so. The leader counts with what it said when it was
-// granted, whatever it has said since: so neither can outbid the other for ever. One challenge is
-// enough; the ballot after the term decides among all. A challenge of a candidate that this one
-// withdraws becomes its own, or is taken back; one that it made through another instance goes on.
+// challenge ends the term of the present leader, at the end that it was promised, because the
+// candidate is better and the policy lets it preempt. The leader counts with its Candidacy at the
+// grant, whatever it has said since, so that two candidates cannot outbid each other for ever. One
+// challenge is enough; the ballot after the term decides among all. The challenge of a candidate
+// that c.Withdraw names becomes this candidate's, or is taken back; one that this candidate made
+// through another instance stays.
 //
-// With a quorum the candidate's instance alone must know enough members: if fewer are present, no
-// candidate could follow.
+// With a quorum the candidate's instance must by itself know enough members: if fewer are present,
+// no candidate could be granted after the term.
 //
 // Error: LeaseHeld, if the candidate is not better, or the leader is safe for a while.
 func (s *Snapshot) challenge(c AcquireCommand, held leadership.Cause) (Change, error) {
@@ -54,7 +55,7 @@ func (s *Snapshot) challenge(c AcquireCommand, held leadership.Cause) (Change, e
 	return ch, nil
 }
 
-// outranks reports whether the candidate is better than the present leader, where that counts.
+// outranks reports whether the candidate may preempt the present leader and is better.
 func (s *Snapshot) outranks(c AcquireCommand) bool {
 	r := s.Record
 	p, leader := r.Policy.Ballot, r.Standing.Elected
@@ -63,7 +64,8 @@ func (s *Snapshot) outranks(c AcquireCommand) bool {
 		compareKeys(p, r.draw(), own, leader) < 0
 }
 
-// safe is until when no candidate may preempt the present leader; zero if one may.
+// safe returns the cause, with its end, for which no candidate may preempt the present leader yet;
+// the zero Cause if there is none.
 func (s *Snapshot) safe() (cause leadership.Cause) {
 	r := s.Record
 	until := r.AcquiredAt.Add(r.Policy.Ballot.MinTerm)
@@ -114,7 +116,7 @@ func (c *Change) unchallenge() {
 }
 
 // dropBarred takes back the challenge of a candidate that a standing order bars, and a hand-over to
-// such a candidate: the leader goes on. The order's event tells of it.
+// such a candidate: the leader goes on. The event of the order implies it.
 func (c *Change) dropBarred(now time.Time) {
 	s := c.Record.Standing
 	barred := func(id leadership.CandidateID) bool {

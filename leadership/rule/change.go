@@ -12,10 +12,10 @@ import (
 	"regent/leadership/internal/form"
 )
 
-// Change is what a rule wants written. It is one of:
+// Change is the change of a record that a rule wants written. It is one of:
 //
 //	nothing            the zero Change
-//	events             the record changes in any way that the events tell of
+//	events             the record changes in any way that the events describe
 //	a heartbeat        the lease starts anew, and nothing else changes but EndsBy and Standing
 //	both               as at a grant
 //	a quiet change     Policy or Standing change, and nothing else
@@ -26,9 +26,9 @@ type Change struct {
 	// Events are the events of the change, in order, with their revisions; Record.Revision is that
 	// of the last.
 	Events []leadership.Event
-	// Heartbeat says that the lease starts, or starts anew, when the change commits: the store puts
-	// the instant of the commit in the place of Record.HeartbeatAt and, at a grant, of AcquiredAt.
-	// Without it the store keeps both as they are.
+	// Heartbeat says that the lease starts, or starts anew, when the change commits: the store sets
+	// Record.HeartbeatAt and, at a grant, AcquiredAt to the instant of the commit. Without it the
+	// store keeps both as they are.
 	Heartbeat bool
 	// Quiet says that Policy or Standing are written without an event or a heartbeat.
 	Quiet bool
@@ -41,7 +41,7 @@ type Change struct {
 // Empty reports whether there is nothing to write.
 func (c *Change) Empty() bool { return len(c.Events) == 0 && !c.Heartbeat && !c.Quiet }
 
-// Committed is the record once the change was committed at the given instant.
+// Committed returns the record once the change was committed at the given instant.
 func (c *Change) Committed(at time.Time) Record {
 	r := c.Record
 	if c.Heartbeat {
@@ -53,8 +53,8 @@ func (c *Change) Committed(at time.Time) Record {
 	return r
 }
 
-// Prolongs is the end of a lease that the change lets go on for longer without a renewal; zero if
-// there is none.
+// Prolongs returns the end that a lease had before the change, if the change extends that lease
+// without a renewal; zero if it does not.
 func (c *Change) Prolongs(was *Record) time.Time {
 	r := &c.Record
 	goesOn := was.LeaderID != "" && r.LeaderID == was.LeaderID && r.KeyHash == was.KeyHash && (r.Token == was.Token || r.GoesOnFrom(was.Token))
@@ -64,11 +64,11 @@ func (c *Change) Prolongs(was *Record) time.Time {
 	return was.LeaseEnd()
 }
 
-// Decide runs decide on what a store has read. It returns the change that the store must write,
-// with Record.Needs set, and what the store keeps of the record's policy and standing. An error of
-// decide is returned as it is. A change that is none of those that Change lists is an error too:
-// the store writes nothing then. kept is what the store keeps of s.Record, if that is at hand, and
-// otherwise zero: most grants change nothing of it, and need not encode it again.
+// Decide runs decide on the snapshot that a store has read. It returns the change that the store
+// must write, with Record.Needs set, and the record's encoded policy and standing. It returns an
+// error of decide unchanged, and an error for a change that Change does not allow: the store must
+// then write nothing. kept is the encoded policy and standing of s.Record, or zero if they are not
+// at hand: most grants do not change them and need not encode them again.
 func (c Codec) Decide(s Snapshot, kept Carried, decide func(Snapshot) (Change, error)) (ch Change, carried Carried, err error) {
 	ch, err = decide(s)
 	if err != nil || ch.Empty() {
@@ -87,7 +87,7 @@ func (c Codec) Decide(s Snapshot, kept Carried, decide func(Snapshot) (Change, e
 	return ch, carried, nil
 }
 
-// check returns why the change is not one that a rule may make of what was read.
+// check returns an error unless the change is one that a rule may make on s.
 func (c *Change) check(s *Snapshot) error {
 	before, after := &s.Record, &c.Record
 	switch {
@@ -130,14 +130,14 @@ func (c *Change) checkHeartbeat(before *Record) error {
 	return nil
 }
 
-// checkPromise checks that a lease that goes on ends no earlier than its leader was told. (A
+// checkPromise checks that a continuing lease ends no earlier than its leader was told. (A
 // heartbeat starts when it is committed, perhaps by a clock that is ahead of the one that decided.)
 func (c *Change) checkPromise(before *Record) error {
 	after := c.Record
 	if before.LeaderID == "" || after.LeaderID != before.LeaderID || after.KeyHash != before.KeyHash {
 		return nil
 	}
-	if after.Yielded() && !before.Yielded() { // the leader has given up what it was promised
+	if after.Yielded() && !before.Yielded() { // the leader has given the promise up
 		return nil
 	}
 	if after.HeartbeatAt.Before(before.HeartbeatAt) {
@@ -149,8 +149,8 @@ func (c *Change) checkPromise(before *Record) error {
 	return nil
 }
 
-// checkSuccessor checks that a lease that goes on passes to the successor that its leader has
-// yielded to, and to no other, and that no yield is taken back.
+// checkSuccessor checks that a live lease passes only to the successor that its leader has yielded
+// to, and that no yield is taken back.
 func (c *Change) checkSuccessor(s *Snapshot) error {
 	before, after := &s.Record, &c.Record
 	same := after.LeaderID == before.LeaderID && after.KeyHash == before.KeyHash
@@ -165,7 +165,8 @@ func (c *Change) checkSuccessor(s *Snapshot) error {
 	return nil
 }
 
-// checkEvents checks that the events have the revisions that follow, and end with the record.
+// checkEvents checks that the events have the next revisions, and that the last one has the
+// record's.
 func (c *Change) checkEvents(before *Record) error {
 	last := before.Revision
 	for i, e := range c.Events {
@@ -183,7 +184,7 @@ func (c *Change) checkEvents(before *Record) error {
 	return nil
 }
 
-// validateEvent returns an error if a part of the event that has a form of its own is malformed.
+// validateEvent returns an error if the event's type, reason or detail is malformed.
 func validateEvent(e leadership.Event) error {
 	switch {
 	case e.Type == "":
@@ -200,7 +201,7 @@ func validateEvent(e leadership.Event) error {
 // BecausePreempt is Detail.Because of a hand-over to a better candidate.
 const BecausePreempt = "preempt"
 
-// detailText is the detail as it is stored: "" if it says nothing.
+// detailText returns the detail as it is stored: "" if it is zero.
 func detailText(d leadership.Detail) string {
 	if reflect.ValueOf(&d).Elem().IsZero() {
 		return ""
@@ -209,7 +210,7 @@ func detailText(d leadership.Detail) string {
 	return string(text)
 }
 
-// explain adds to the last event why the change was made.
+// explain sets the reason and the detail of the last event.
 func (c *Change) explain(why string, d leadership.Detail) {
 	e := &c.Events[len(c.Events)-1]
 	e.Reason, e.Detail = why, detailText(d)

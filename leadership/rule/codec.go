@@ -22,44 +22,44 @@ type Version int
 // an older program must not ignore, and that member's row then says so.
 const ProgramVersion Version = 1
 
-// MaxCarriedBytes is the most that a record's policy and standing may have together, encoded.
+// MaxCarriedBytes limits a record's policy and standing together, encoded.
 const MaxCarriedBytes = 48 << 10
 
-// Codec reads and writes the parts of a record that stores carry without looking into them. The
+// Codec encodes and decodes the parts of a record that stores carry without looking into them. The
 // zero Codec is this program's.
 //
-// How the parts evolve. A program keeps members that it does not know and writes them back as they
-// are, so a fleet of two versions works. A member that an older program must not ignore has a row
-// with the version that it needs; a record that uses it says so in Needs, and an older program then
-// refuses that election (RecordTooNew) and writes nothing. A new member changes no store.
+// A program keeps members that it does not know and writes them back unchanged, so a fleet of two
+// versions works. If an older program must not ignore a member, the member's row has the version
+// that it needs; a record that uses it says so in Needs, and an older program then refuses that
+// election (RecordTooNew) and writes nothing. A new member needs no change of a store.
 type Codec struct {
-	// Next makes it the codec of a program of the next version, for tests of an upgrade. That
-	// program has a member of policy that this one does not know and must not ignore: "title",
-	// in which it keeps the description.
+	// Next makes the codec that of a program of the next version, for tests of an upgrade. That
+	// program keeps the description in "title", a member of policy that this program does not know
+	// and must not ignore.
 	Next bool
 }
 
-// Carried is what a store keeps of a record's policy and standing.
+// Carried is the encoded policy and standing of a record, as a store keeps them.
 type Carried struct {
 	Policy   string  // a JSON object; "" if it has no members
-	Standing string  // so, too
+	Standing string  // a JSON object; "" if it has no members
 	Needs    Version // Record.Needs, for the store's conditions
 }
 
 // member is a row of the codec: one member of policy or standing.
 type member struct {
 	name  string
-	needs Version // of a program that decides on a record with the member; 0: any
+	needs Version // that a program must have to decide on a record with the member; 0: any
 	field field
 }
 
-// field is a Go field as a member's value.
+// field encodes and decodes a Go field as a member's value.
 type field interface {
 	encode() json.RawMessage // nil for the zero value, which is left out
 	decode(json.RawMessage) error
 }
 
-// Program is the version of the program that the codec is of.
+// Program returns the version of the codec's program.
 func (c Codec) Program() Version {
 	if c.Next {
 		return ProgramVersion + 1
@@ -76,8 +76,8 @@ func (c Codec) policyMembers(p *Policy) []member {
 	return members
 }
 
-// Encode returns what a store keeps of r's policy and standing, and sets r.Needs. The error has the
-// code InvalidArgument if they are too large together.
+// Encode returns r's policy and standing as a store keeps them, and sets r.Needs. The error is
+// InvalidArgument if together they are too large.
 func (c Codec) Encode(r *Record) (Carried, error) {
 	var policy, standing string
 	var policyNeeds, standingNeeds Version
@@ -100,15 +100,14 @@ func (c Codec) Encode(r *Record) (Carried, error) {
 	}
 	needs := max(1, policyNeeds, standingNeeds)
 	if r.Policy.Unknown != "" || r.Standing.Unknown != "" {
-		needs = max(needs, r.Needs) // what an unknown member needs is not known
+		needs = max(needs, r.Needs) // an unknown member may need it
 	}
 	r.Needs = needs
 	return Carried{Policy: policy, Standing: standing, Needs: needs}, nil
 }
 
-// Decode sets r's policy, standing and needs to what a store has kept. It takes only what Encode
-// can have written, if perhaps a newer program's. The error has the code RecordTooNew or
-// RecordCorrupt.
+// Decode sets r's policy, standing and needs from what a store has kept. It accepts only text that
+// Encode, perhaps of a newer program, can have written. The error is RecordTooNew or RecordCorrupt.
 func (c Codec) Decode(r *Record, from Carried) error {
 	switch {
 	case from.Needs < 1:
@@ -137,8 +136,8 @@ func (c Codec) Decode(r *Record, from Carried) error {
 	return nil
 }
 
-// encodeMembers returns the object of the known and the unknown members, and what the known ones
-// need.
+// encodeMembers returns the object of the known and the unknown members, and the version that the
+// known ones need.
 func encodeMembers(known []member, unknown string) (text string, needs Version, err error) {
 	values := make([]named, 0, 8)
 	for _, m := range known {
@@ -165,13 +164,13 @@ func encodeMembers(known []member, unknown string) (text string, needs Version, 
 	return text, needs, err
 }
 
-// named is a member as it is written.
+// named is a member with its encoded value.
 type named struct {
 	name  string
 	value json.RawMessage
 }
 
-// writeNamed is form.WriteObject of known members, which each grant writes: without a map.
+// writeNamed is form.WriteObject without a map, because each grant writes the known members.
 func writeNamed(values []named) string {
 	if len(values) == 0 {
 		return ""
@@ -262,7 +261,8 @@ func decodeMilliseconds(value json.RawMessage, most time.Duration, d *time.Durat
 	return nil
 }
 
-// seconds since 1970. Each renewal reads and writes them, so without reflection.
+// seconds is a time in seconds since 1970. Each renewal reads and writes it, so it does without
+// reflection.
 type seconds int64
 
 func (s *seconds) encode() json.RawMessage {

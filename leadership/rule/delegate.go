@@ -7,7 +7,7 @@ import (
 	"regent/leadership"
 )
 
-// ChildLimits fills in what a child gets from its parent.
+// ChildLimits returns l with AsParent replaced by limits derived from the parent's.
 func ChildLimits(l leadership.Limits, parent leadership.Limits) leadership.Limits {
 	if l.Depth == leadership.AsParent {
 		l.Depth = max(parent.Depth-1, 0)
@@ -21,9 +21,8 @@ func ChildLimits(l leadership.Limits, parent leadership.Limits) leadership.Limit
 	return l
 }
 
-// delegated counts what an election has delegated since its limits were configured. The child that
-// was counted last is remembered until the next one, so that a call that is repeated, because the
-// first had no answer, counts once.
+// delegated counts the children that an election has delegated since its limits were configured.
+// The last one is remembered, so that a repeated call counts once.
 type delegated struct {
 	Children int                 `json:"children,omitempty"`
 	Budget   int64               `json:"budget,omitempty"`
@@ -43,18 +42,18 @@ type DelegateCommand struct {
 	Renewal
 	Child  leadership.Election // its whole name: the parent's, a dot, and one more part
 	Limits leadership.Limits
-	// Made is a child that is known to exist, so that it need not be remembered any more.
+	// Made is a child that is known to exist, so that the record may forget it as the last one.
 	Made leadership.Election
-	// Exists says that there is an election of the child's name already, delegated as Is.
+	// Exists says that an election of the child's name exists, with the delegation Is.
 	Exists bool
 	Is     leadership.Delegation
 }
 
-// Delegate counts a child of the election, whose leader the caller is, against the election's
-// limits. Idempotent for a child that exists, and for the one that was counted last.
+// Delegate counts a child against the limits of the election, which the caller must lead.
+// Idempotent for a child that exists, and for the one that was counted last.
 //
-// Errors: LeaseLost; InvalidArgument, if there is an election of that name which was not delegated
-// so; DepthExceeded; LimitExceeded.
+// Errors: LeaseLost; InvalidArgument, if an election of that name exists that was not delegated
+// with these limits; DepthExceeded; LimitExceeded.
 func Delegate(s Snapshot, c DelegateCommand) (Change, error) {
 	r := s.Record
 	if !s.Leads(c.Renewal) {
@@ -93,7 +92,7 @@ func Delegate(s Snapshot, c DelegateCommand) (Change, error) {
 	return ch, nil
 }
 
-// NeedsChild says that the child that was counted last has to be made first.
+// NeedsChild says that the child that was counted last must be made first.
 type NeedsChild struct {
 	Child  leadership.Election
 	Limits leadership.Limits
@@ -101,26 +100,26 @@ type NeedsChild struct {
 
 func (e *NeedsChild) Error() string { return fmt.Sprintf("%q has to be made first", e.Child) }
 
-// delegationOf is the part of a child's configuration that limits what it may delegate.
+// delegationOf returns the Delegation of a child of parent with the limits.
 func delegationOf(l leadership.Limits, parent leadership.Election) leadership.Delegation {
 	return leadership.Delegation{Parent: parent, Depth: l.Depth, Children: l.Children, Budget: l.Budget}
 }
 
-// ChildConfig is the configuration of a child: the lengths of its parent's, and its own limits.
+// ChildConfig returns the configuration of a child: its parent's durations, and its own limits.
 func ChildConfig(c leadership.Config, parent leadership.Election, l leadership.Limits) leadership.Config {
 	return leadership.Config{LeaseDuration: c.LeaseDuration, MaxLeaseDuration: c.MaxLeaseDuration, LockDelay: c.LockDelay, Delegation: delegationOf(l, parent)}
 }
 
-// refuseChild refuses to delegate an election that exists and was not delegated so.
+// refuseChild returns the error for a child that exists with another parent or other limits.
 func refuseChild(e leadership.Election) error {
 	return leadership.Invalid("child", fmt.Errorf("election %q exists already, with another parent or other limits; choose another name", e))
 }
 
-// MakeChild creates an election that was delegated, if it was never seen. It leaves one that exists
-// as it is: the leader of its parent is told if it is another than that. One that an operator has
-// deleted, or let retire, only an operator brings back.
+// MakeChild creates a delegated election, if it was never seen. It does nothing if the election
+// exists with the same delegation. Only an operator brings back an election that was deleted or
+// retired.
 //
-// Errors: InvalidArgument, if the election exists and was not delegated so; ElectionDeleted.
+// Errors: InvalidArgument, if the election exists with another delegation; ElectionDeleted.
 func MakeChild(s Snapshot, config leadership.Config) (Change, error) {
 	r := s.Record
 	switch {

@@ -11,19 +11,20 @@ import (
 	"regent/leadership/internal/form"
 )
 
-// readEffects reads the effects of a log, with their times, and the mark that guards them. They are
-// kept as the readers see them, but none is in doubt: that follows from the mark.
+// readEffects reads the effects of a log, with their times, and the mark that guards them. In the
+// log no effect is in doubt: that state follows from the mark (see Log.Effects).
 func (l Log) readEffects() (m Mark, all []leadership.Effect, err error) {
 	err = errors.Join(l.readHead(&m), l.read(l.Body, &all))
 	for i := range all {
-		if all[i].At.IsZero() { // this head was written with it
+		if all[i].At.IsZero() { // it was changed when this head was written
 			all[i].At = l.WrittenAt.UTC()
 		}
 	}
 	return m, all, err
 }
 
-// changeEffects reads the effects for the leader of the mark, and the place of one, or -1.
+// changeEffects reads the effects for a change by the mark's leader, and returns the place of the
+// effect with that id, or -1.
 func (l Log) changeEffects(c Renewal, id leadership.EffectID) (m Mark, all []leadership.Effect, at int, err error) {
 	if m, all, err = l.readEffects(); err == nil {
 		err = m.admit(l.ID, c)
@@ -44,8 +45,8 @@ func OpenEffects(l Log, c Renewal) (LogChange, error) {
 	return writtenEffects(m, all)
 }
 
-// writtenEffects is the change of a head. It leaves out the oldest effects that are done where
-// there are more than may be kept. Those that are not are never forgotten.
+// writtenEffects returns the change of a head. If there are more effects than may be kept, it drops
+// the oldest that are done. Effects that are not done are never dropped.
 func writtenEffects(m Mark, all []leadership.Effect) (LogChange, error) {
 	for len(all) > 0 {
 		text, err := form.JSON(all)
@@ -56,7 +57,7 @@ func writtenEffects(m Mark, all []leadership.Effect) (LogChange, error) {
 			return LogChange{Text: HeadText(m), Body: string(text)}, nil
 		}
 		oldest := slices.IndexFunc(all, func(e leadership.Effect) bool { return e.State == leadership.EffectDone })
-		all = slices.Delete(all, oldest, oldest+1) // MaxOpenEffects have room without any that is done
+		all = slices.Delete(all, oldest, oldest+1) // there is one: MaxOpenEffects alone would fit
 	}
 	return LogChange{Text: HeadText(m)}, nil
 }
@@ -85,7 +86,7 @@ func BeginEffect(l Log, c Renewal, id leadership.EffectID, attempt string) (LogC
 // FinishEffect notes that an effect was caused, with its result. It may have been begun by an
 // earlier leader.
 //
-// Errors: TokenStale; LeaseLost; NotFound; InvalidArgument, if it is done with another result;
+// Errors: TokenStale; LeaseLost; NotFound; InvalidArgument, if it was finished with another result;
 // ErrUnopened.
 func FinishEffect(l Log, c Renewal, id leadership.EffectID, result json.RawMessage) (LogChange, error) {
 	m, all, at, err := l.changeEffects(c, id)
@@ -107,7 +108,7 @@ func FinishEffect(l Log, c Renewal, id leadership.EffectID, result json.RawMessa
 	return writtenEffects(m, append(slices.Delete(all, at, at+1), done))
 }
 
-// Effects are what the log has.
+// Effects returns the effects as readers see them.
 func (l Log) Effects() (leadership.Effects, error) {
 	m, all, err := l.readEffects()
 	for i := range all {

@@ -13,15 +13,15 @@ func (s *Snapshot) cause(code leadership.Reason, until time.Time) leadership.Cau
 	return leadership.Cause{Code: code, Until: until, Left: until.Sub(s.Now)}
 }
 
-// Explain says why the candidate does not lead, as far as the record tells. It is what Acquire
-// refuses by.
+// Explain returns why the candidate does not lead, as far as the record tells. Acquire refuses by
+// the same causes.
 func Explain(s Snapshot, c leadership.CandidateID) leadership.Explanation {
 	s = *s.ended()
 	x := leadership.Explanation{Election: s.Record.Election, CandidateID: c, ReadAt: s.Now}
 	x.Leads = s.Live() && !s.Record.Yielded() && s.Record.LeaderID == c
 	if !x.Leads {
 		x.Causes = append(s.barriers(c, nil), s.lineUp(c)...)
-		for _, o := range s.Orders().List() { // it is not known as which principal the candidate calls
+		for _, o := range s.Orders().List() { // the candidate's principal is not known here
 			if o.Principal != "" && !bars(o, c, nil) {
 				x.Causes = append(x.Causes, s.ordered(o, c))
 			}
@@ -46,9 +46,9 @@ func Explain(s Snapshot, c leadership.CandidateID) leadership.Explanation {
 	return x
 }
 
-// lineUp is how the candidate stands among those that want to lead: in the ballot, if one is open,
-// or against a leader that better candidates may preempt. What a candidate that has not bid has to
-// offer is not known here.
+// lineUp returns the cause that follows from the candidate's rank: in the ballot, if one is open,
+// or against a leader that better candidates may preempt. The Candidacy of a candidate that has not
+// bid is not known here.
 func (s *Snapshot) lineUp(c leadership.CandidateID) []leadership.Cause {
 	if s.Live() {
 		if safe := s.safe(); safe.Code != "" {
@@ -74,7 +74,7 @@ func (s *Snapshot) lineUp(c leadership.CandidateID) []leadership.Cause {
 	return []leadership.Cause{cause}
 }
 
-// reasonOf is the one for which such an order bars a candidate.
+// reasonOf returns the reason for which an order of that kind bars a candidate.
 func reasonOf(k leadership.OverrideKind) leadership.Reason {
 	switch k {
 	case leadership.OverrideAssign:
@@ -87,8 +87,8 @@ func reasonOf(k leadership.OverrideKind) leadership.Reason {
 	return leadership.ReasonBanned
 }
 
-// ordered is the cause that an order is for the candidate. It names what bars it, unless that is
-// the candidate itself.
+// ordered returns the cause for an order that bars the candidate. It names the pattern, principal
+// or halt of the order unless the order names the candidate itself.
 func (s *Snapshot) ordered(o leadership.Override, c leadership.CandidateID) leadership.Cause {
 	cause := s.cause(reasonOf(o.Kind), o.Until)
 	cause.Override, cause.Actor, cause.Because = o.ID, o.Actor, o.Reason
@@ -105,9 +105,9 @@ func (s *Snapshot) ordered(o leadership.Override, c leadership.CandidateID) lead
 	return cause
 }
 
-// barriers are what stands against a grant to the candidate now, which calls as the principal: what
-// is about this candidate first, then what is about all. A lease that has ended may have left some,
-// recorded or not.
+// barriers returns all causes that forbid a grant to candidate c, which calls as the principal:
+// first those about this candidate, then those about all. They include the consequences of a lease
+// that has ended, even if its end is not recorded yet.
 func (s *Snapshot) barriers(c leadership.CandidateID, principal []string) (all []leadership.Cause) {
 	s = s.ended()
 	orders := s.Orders().List()
@@ -143,8 +143,8 @@ func (s *Snapshot) barriers(c leadership.CandidateID, principal []string) (all [
 	return all
 }
 
-// endedBecause is why the lease ended, if that was at EndsBy; "" if it ran out by itself. EndsBy
-// may be the end that was promised, rounded up.
+// endedBecause returns why the lease ended, if that was at EndsBy, and "" if it ran out by itself.
+// EndsBy may be the promised end, rounded up.
 func (r *Record) endedBecause(endedAt time.Time) leadership.EndReason {
 	if !r.EndsBy.IsZero() && !r.EndsBy.After(form.Later(endedAt, 0)) {
 		return r.EndsBecause
@@ -152,7 +152,8 @@ func (r *Record) endedBecause(endedAt time.Time) leadership.EndReason {
 	return ""
 }
 
-// refuseBarred tells a candidate what stands against its grant.
+// refuseBarred returns the refusal for the first of the barriers; its RetryAfter is when the last
+// of them ends.
 func (s *Snapshot) refuseBarred(by leadership.CandidateID, barriers []leadership.Cause) error {
 	r, first := s.Record, barriers[0]
 	var wait time.Duration

@@ -14,11 +14,10 @@ import (
 	"regent/leadership/internal/form"
 )
 
-// MaxLogBytes is the most that the head of a log (its text and body together) or one segment may
-// have, encoded.
+// MaxLogBytes limits the head of a log (its text and body together), and each segment, encoded.
 const MaxLogBytes = 640 << 10
 
-// LogKind is which of an election's logs it is.
+// LogKind names one of an election's logs.
 type LogKind string
 
 // The kinds of logs.
@@ -40,8 +39,8 @@ func (id LogID) Compare(other LogID) int {
 	return cmp.Or(cmp.Compare(id.Election, other.Election), cmp.Compare(id.Kind, other.Kind))
 }
 
-// Log is the head of a log at one moment. Its Text is what guards the log, and Body what else the
-// head has. A store reads neither.
+// Log is the head of a log at one moment. Text has the Mark that guards the log, and Body the rest
+// of the head. A store does not look into either.
 type Log struct {
 	ID   LogID
 	Text string // a JSON object; "" if the log was never written
@@ -51,26 +50,26 @@ type Log struct {
 	WrittenAt time.Time
 }
 
-// LogChange is what a rule wants written. A change without a Text is none.
+// LogChange is the change of a log that a rule wants written. Without a Text nothing is written.
 type LogChange struct {
 	Text string
 	Body string
-	// Add are segments with their places in the log; a snapshot takes the place of the one before.
-	// They are MaxBatch/2 at most, and have no more together than one read of segments returns.
+	// Add are segments with their places in the log; a snapshot replaces the previous one. They are
+	// at most MaxBatch/2, and together no larger than the result of one read of segments.
 	Add []Segment
 }
 
-// Segment is a run of entries that were appended together or, with First 0, a snapshot that stands
-// for all entries up to Last.
+// Segment is a run of entries that were appended together or, with First 0, a snapshot that
+// replaces all entries up to Last.
 type Segment struct {
 	First, Last leadership.Index
-	Data        string // a JSON array of entries or, in a snapshot, what it holds
-	// At is when it was committed, by the store's clock. The store sets it, unless it is set: the
-	// copy of a log in another store keeps its times, to the microsecond.
+	Data        string // a JSON array of entries or, in a snapshot, its data
+	// At is when it was committed, by the store's clock. The store sets it, unless it is set
+	// already: the copy of a log in another store keeps its times, to the microsecond.
 	At time.Time
 }
 
-// Entries are the entries of a segment.
+// Entries decodes the entries of a segment.
 func (s Segment) Entries() ([]leadership.Entry, error) {
 	var all []leadership.Entry
 	if err := json.Unmarshal([]byte(s.Data), &all); err != nil || s.First < 1 || leadership.Index(len(all)) != s.Last-s.First+1 {
@@ -82,9 +81,9 @@ func (s Segment) Entries() ([]leadership.Entry, error) {
 	return all, nil
 }
 
-// Mark is the highest token under which a log was written, with its leader and that one's key: no
+// Mark is the highest token under which a log was opened, with its leader and that leader's key: no
 // other may write. It is raised when a leader opens the log, before that leader reads it, so that
-// nothing of an earlier one can land afterwards.
+// no write of an earlier leader can follow.
 type Mark struct {
 	Token  leadership.Token       `json:"token,omitempty"`
 	Leader leadership.CandidateID `json:"leader,omitempty"`
@@ -95,25 +94,26 @@ type Mark struct {
 type journalHead struct {
 	Mark
 	Index    leadership.Index `json:"index,omitempty"`    // of the last entry
-	Snapshot leadership.Index `json:"snapshot,omitempty"` // the entries up to it may be trimmed
-	// Generation is the mark of the last restore: entries before it may be others than were read.
+	Snapshot leadership.Index `json:"snapshot,omitempty"` // entries up to this one may be trimmed
+	// Generation is the mark of the last restore: earlier entries may differ from what readers saw.
 	Generation leadership.Token `json:"generation,omitempty"`
 	Last       appended         `json:"last,omitzero"`
 	Runs       []run            `json:"runs,omitempty"` // of the entries after the snapshot, in their order
 }
 
-// run is how much entries that follow each other take, up to one of them.
+// run is the size of a run of entries, of which Last is the last.
 type run struct {
 	Last  leadership.Index `json:"last"`
 	Bytes int              `json:"bytes"`
 }
 
 const (
-	runBytes     = 1 << 20 // a snapshot frees whole runs, and so as much as this less than it could
-	segmentBytes = 128     // about what a store keeps of a segment beside its data
+	runBytes     = 1 << 20 // size of a run; a snapshot frees whole runs, so up to this much less than it could
+	segmentBytes = 128     // roughly what a store keeps for a segment in addition to its data
 )
 
-// grow counts a segment that ends with the entry, unless there is no room for it.
+// grow adds a segment of that size which ends with entry last. It reports false if there is no
+// room.
 func (h *journalHead) grow(last leadership.Index, size int) bool {
 	all := size
 	for _, r := range h.Runs {
@@ -130,14 +130,14 @@ func (h *journalHead) grow(last leadership.Index, size int) bool {
 	return true
 }
 
-// appended is the last append, to know it when it is repeated. It is that of the mark's leader: an
-// append by another one clears it.
+// appended identifies the last append, so that a repetition is recognized. It is by the mark's
+// leader: an append by another one clears it.
 type appended struct {
 	After leadership.Index `json:"after"`
-	Sum   string           `json:"sum"` // of its entries, without the token: the leader may go on in a new epoch
+	Sum   string           `json:"sum"` // of its entries, without the token: it may be repeated in a new epoch
 }
 
-// newAppended returns what an append of the entries after the index leaves behind.
+// newAppended returns the identity of an append of the entries after the index.
 func newAppended(after leadership.Index, entries []leadership.Entry) appended {
 	sum := sha256.New()
 	for _, e := range entries {
@@ -160,10 +160,10 @@ type left struct {
 	Task     string                 `json:"task,omitempty"`
 	URI      string                 `json:"uri,omitempty"`
 	SHA256   string                 `json:"sha256,omitempty"`
-	At       time.Time              `json:"at,omitzero"` // zero if this head was written with it
+	At       time.Time              `json:"at,omitzero"` // zero: when this head was written
 }
 
-// holds reports whether this is the same checkpoint, perhaps of an earlier epoch of its leader.
+// holds reports whether p is the same checkpoint as other, perhaps from an earlier epoch.
 func (p *left) holds(other left) bool {
 	if p != nil {
 		other.Token, other.At = p.Token, p.At
@@ -171,10 +171,10 @@ func (p *left) holds(other left) bool {
 	return p != nil && *p == other
 }
 
-// readHead reads the text of a head into it.
+// readHead decodes the log's text into head.
 func (l Log) readHead(head any) error { return l.read(l.Text, head) }
 
-// read reads the text of a head, or its body, if it has any.
+// read decodes the text of a head, or its body, unless that is empty.
 func (l Log) read(text string, into any) error {
 	if text == "" {
 		return nil
@@ -185,7 +185,7 @@ func (l Log) read(text string, into any) error {
 	return nil
 }
 
-// readMark reads the mark alone of a log that has no segments.
+// readMark reads only the mark of a log that has no segments.
 func (l Log) readMark(m *Mark) error {
 	if l.ID.Kind == LogEffects {
 		return l.readHead(m)
@@ -201,8 +201,8 @@ func HeadText(head any) string {
 	return string(text)
 }
 
-// admit returns nil if the leader may write at once, and ErrUnopened if its lease has to be
-// verified first.
+// admit returns nil if the leader may write at once, ErrUnopened if its lease has to be verified
+// first, and otherwise a refusal.
 func (m Mark) admit(id LogID, c Renewal) error {
 	switch {
 	case m.Token > c.Token:
@@ -217,11 +217,11 @@ func (m Mark) admit(id LogID, c Renewal) error {
 	return nil
 }
 
-// ErrUnopened says that the caller's lease has to be verified, and the mark raised.
+// ErrUnopened says that the caller's lease must be verified and the mark raised first.
 var ErrUnopened = errors.New("the log is not opened by this leader")
 
-// raise puts the mark of a leader, whose lease was verified, into the head of a log. same reports
-// whether it is the leader of before, with the same key, in a new epoch.
+// raise sets the mark of a leader whose lease was verified. raised reports whether the mark has
+// changed, and same whether its leader and key are the same as before, in a new epoch.
 func (m *Mark) raise(id LogID, c Renewal) (raised, same bool, err error) {
 	if err := m.admit(id, c); !errors.Is(err, ErrUnopened) {
 		return false, false, err
@@ -249,7 +249,7 @@ func OpenJournal(l Log, c Renewal) (LogChange, error) {
 
 // AppendEntries adds entries after the given index.
 //
-// Errors: TokenStale; IndexMismatch, with the present index; LimitExceeded; errUnopened.
+// Errors: TokenStale; IndexMismatch, with the present index; LimitExceeded; ErrUnopened.
 func AppendEntries(l Log, c Renewal, after leadership.Index, entries []leadership.Entry) (LogChange, error) {
 	var h journalHead
 	if err := l.readHead(&h); err != nil {
@@ -276,15 +276,15 @@ func AppendEntries(l Log, c Renewal, after leadership.Index, entries []leadershi
 	return LogChange{Text: HeadText(h), Add: []Segment{{First: after + 1, Last: end, Data: string(data)}}}, nil
 }
 
-// mismatch refuses an index.
+// mismatch returns the IndexMismatch error for an index.
 func mismatch(e leadership.Election, have, named leadership.Index) error {
 	return &leadership.Error{Code: leadership.IndexMismatch, Index: have, Detail: fmt.Sprintf(
 		"the journal of election %q is at index %d, not %d; read what follows the index that you know, and go on from there", e, have, named)}
 }
 
-// SnapJournal puts a snapshot in the place of the entries up to an index.
+// SnapJournal replaces the entries up to an index with a snapshot.
 //
-// Errors: TokenStale; IndexMismatch, if there are not so many entries; errUnopened.
+// Errors: TokenStale; IndexMismatch, if there are fewer entries; ErrUnopened.
 func SnapJournal(l Log, c Renewal, upTo leadership.Index, data string) (LogChange, error) {
 	var h journalHead
 	if err := l.readHead(&h); err != nil {
@@ -297,16 +297,16 @@ func SnapJournal(l Log, c Renewal, upTo leadership.Index, data string) (LogChang
 	case upTo > h.Index:
 		return LogChange{}, mismatch(l.ID.Election, h.Index, upTo)
 	case upTo <= h.Snapshot:
-		return LogChange{}, nil // a later one stands, or this one
+		return LogChange{}, nil // this snapshot or a later one is there already
 	}
 	h.Snapshot = upTo
 	h.Runs = slices.DeleteFunc(h.Runs, func(r run) bool { return r.Last <= upTo })
 	return LogChange{Text: HeadText(h), Add: []Segment{{Last: upTo, Data: data}}}, nil
 }
 
-// PutCheckpoint replaces the checkpoint, by the next one of its leader.
+// PutCheckpoint replaces the checkpoint with its leader's next one.
 //
-// Errors: TokenStale; IndexMismatch, with the present sequence; errUnopened.
+// Errors: TokenStale; IndexMismatch, with the present sequence; ErrUnopened.
 func PutCheckpoint(l Log, c Renewal, p leadership.Checkpoint) (LogChange, error) {
 	var h checkpointHead
 	if err := l.readHead(&h); err != nil {
@@ -328,8 +328,8 @@ func PutCheckpoint(l Log, c Renewal, p leadership.Checkpoint) (LogChange, error)
 	return LogChange{Text: HeadText(h), Body: string(p.Data)}, nil
 }
 
-// OpenCheckpoint raises the checkpoint's mark; what the log has then is the last that an earlier
-// leader has put.
+// OpenCheckpoint raises the checkpoint's mark, so that the checkpoint in the log is the last one of
+// any earlier leader.
 func OpenCheckpoint(l Log, c Renewal) (LogChange, error) {
 	var h checkpointHead
 	if err := l.readHead(&h); err != nil {
@@ -345,9 +345,10 @@ func OpenCheckpoint(l Log, c Renewal) (LogChange, error) {
 	return h.written(l)
 }
 
-// RaisedLog is the change of a log after which no leader can write in it whose token is not above
-// the given one: for a store whose elections were raised after a restore, or that is being moved. A
-// journal that was restored begins a generation: its readers may know of entries that are gone.
+// RaisedLog returns the change of a log after which only a leader with a token above the given one
+// can write to it. It is for a store that is being moved, or whose elections were raised after a
+// restore. A restored journal begins a new generation, because readers may have seen entries that
+// are gone.
 func RaisedLog(l Log, token leadership.Token, restored bool) (LogChange, error) {
 	switch l.ID.Kind {
 	case LogSecret: // it has no leader
@@ -373,7 +374,8 @@ func RaisedLog(l Log, token leadership.Token, restored bool) (LogChange, error) 
 	return l.raised(&h.Mark, token, err, func() (LogChange, error) { return h.written(l) })
 }
 
-// raised is RaisedLog for a log that was read, or not for that reason; written is the change then.
+// raised is RaisedLog for a log whose mark m was read, unless that failed with err. written returns
+// the change with the raised mark.
 func (l Log) raised(m *Mark, token leadership.Token, err error, written func() (LogChange, error)) (LogChange, error) {
 	if err != nil || l.Text == "" || m.Token > token || *m == (Mark{Token: token}) {
 		return LogChange{}, err
@@ -382,7 +384,7 @@ func (l Log) raised(m *Mark, token leadership.Token, err error, written func() (
 	return written()
 }
 
-// written is the change of a head whose checkpoint stays, with its time.
+// written returns the change of a head that keeps its checkpoint, with the checkpoint's time.
 func (h checkpointHead) written(l Log) (LogChange, error) {
 	if h.Left != nil && h.Left.At.IsZero() {
 		h.Left.At = l.WrittenAt
@@ -390,20 +392,21 @@ func (h checkpointHead) written(l Log) (LogChange, error) {
 	return LogChange{Text: HeadText(h), Body: l.Body}, nil
 }
 
-// LogCopy is a log of another store, which nothing writes any more (see RaisedLog), or its next
-// part, to be copied.
+// LogCopy is a log of another store to be copied, or its next part. Nothing writes to that log any
+// more; see RaisedLog.
 type LogCopy struct {
 	Log
 	Snapshot Segment   // of a journal; zero if it has none
-	Next     []Segment // of a journal, those that follow what LogCopied returned
+	Next     []Segment // of a journal: the segments after the index that LogCopied returned
 }
 
-// LogCopied returns the index after which a copy goes on, and whether all of it is there.
+// LogCopied compares the log in the new store with the log to be copied. It returns the index after
+// which the copy continues, and whether it is complete.
 //
-// Error: RecordCorrupt, if what is there is something else than a beginning of the copy, or the
-// copy with what was written since.
+// Error: RecordCorrupt, if the log in the new store is neither a part of the copy nor the copy with
+// later writes.
 func LogCopied(there Log, c LogCopy) (after leadership.Index, all bool, err error) {
-	if c.ID.Kind == LogSecret { // a store that has one already keeps it: it may be in use
+	if c.ID.Kind == LogSecret { // a store keeps the secret that it has: it may be in use
 		return 0, there.Text != "", nil
 	}
 	if c.ID.Kind == LogProposals {
@@ -430,9 +433,9 @@ func LogCopied(there Log, c LogCopy) (after leadership.Index, all bool, err erro
 	return max(have.Index, from.Snapshot), false, nil
 }
 
-// CopyLog is the change by which a copy of a log goes on.
+// CopyLog returns the change that copies the next part of a log.
 //
-// Errors: as those of LogCopied.
+// Errors: those of LogCopied.
 func CopyLog(there Log, c LogCopy) (LogChange, error) {
 	after, all, err := LogCopied(there, c)
 	if err != nil || all {
@@ -452,14 +455,14 @@ func CopyLog(there Log, c LogCopy) (LogChange, error) {
 	if n := len(c.Next); n > 0 {
 		after = c.Next[n-1].Last
 	}
-	if after < h.Index { // more is to follow, and this much is a journal until then
+	if after < h.Index { // until the rest follows, the log is a shorter journal
 		h.Index, h.Last = after, appended{}
 	}
 	ch.Text, ch.Body = HeadText(h), c.Body
 	return ch, nil
 }
 
-// Checkpoint is what the log has.
+// Checkpoint returns the log's checkpoint; one without a Token if there is none.
 func (l Log) Checkpoint() (leadership.Checkpoint, error) {
 	var h checkpointHead
 	if err := l.readHead(&h); err != nil || h.Left == nil {

@@ -8,14 +8,14 @@ import (
 // is lost.
 const renewalsPerLease = 3
 
-// Leaders is Lease for the leader itself, in answer to its heartbeat.
+// Leaders returns the Lease for the answer to the leader's own heartbeat.
 func (s *Snapshot) Leaders() leadership.Lease {
 	l := s.Lease()
 	l.Ticket = s.Ticket
 	return l
 }
 
-// Lease returns what callers may know of s.
+// Lease returns s as callers may see it.
 func (s *Snapshot) Lease() leadership.Lease {
 	r := &s.Record
 	l := leadership.Lease{
@@ -44,13 +44,13 @@ func (s *Snapshot) Lease() leadership.Lease {
 	if l.VacantSince = r.EndedAt; l.Lapsed {
 		l.VacantSince = r.LeaseEnd()
 	}
-	if r.Election == leadership.HaltsElection { // it has nothing else
+	if r.Election == leadership.HaltsElection { // it has nothing but its halts
 		l.Overrides = s.Orders()
 	}
 	return l
 }
 
-// NextDraw ranks the candidates for the next term.
+// NextDraw returns the draw that ranks the candidates for the next term.
 func NextDraw(l leadership.Lease) Draw {
 	return Draw{Election: l.Election, Token: l.Token + 1, Secret: l.DrawSecret, Last: l.LastLeader}
 }
@@ -67,8 +67,8 @@ func hold(l *leadership.Lease, s *Snapshot) {
 	}
 	l.AcquiredAt, l.LastHeartbeat, l.LeaseExpiration = r.AcquiredAt, r.HeartbeatAt, r.LeaseEnd()
 	l.ExpiresIn = l.LeaseExpiration.Sub(s.Now)
-	// Near EndsBy that is a third of what is left, so that the leader hears in time if EndsBy moves
-	// on, and at least as long as for the shortest lease.
+	// Near EndsBy that is a third of the remaining lease, so that the leader hears in time if
+	// EndsBy moves on, but at least a third of the shortest lease.
 	every := max(r.LeaseEnd().Sub(r.HeartbeatAt), leadership.MinLeaseDuration) / renewalsPerLease
 	l.RenewIn = max(r.HeartbeatAt.Add(every).Sub(s.Now), 0)
 	if !r.EndsBy.IsZero() {

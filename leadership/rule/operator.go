@@ -33,7 +33,7 @@ func (s *Snapshot) reconfigure(config leadership.Config) Change {
 	if !s.Exists() || r.Deleted {
 		ch.Record.Standing.Created = s.Now.Unix()
 	}
-	ch.Record.Standing.closeBallot() // what a bid counts for is another now
+	ch.Record.Standing.closeBallot() // bids were written by the old rules
 	if config.Term.Approval.Every != r.Policy.Term.Approval.Every {
 		ch.Record.Standing.ApprovalLeft = 0
 	}
@@ -46,7 +46,8 @@ func (s *Snapshot) reconfigure(config leadership.Config) Change {
 	return ch
 }
 
-// countVacancy lets a vacancy begin now. A lock ends when it would have.
+// countVacancy lets the vacancy of a vacant election begin now. A lock still ends when it would
+// have.
 func (c *Change) countVacancy(now time.Time) {
 	r := &c.Record
 	if r.LeaderID != "" {
@@ -82,8 +83,8 @@ func remove(s Snapshot, c leadership.Delete) (Change, error) {
 	return Bury(s), nil
 }
 
-// RefuseLed returns why an election, or one with that seat, is not deleted unless by force: it has
-// a leader. nil if it has none.
+// RefuseLed returns LeaseHeld if the election has a leader, so that it, or the election that it is
+// a seat of, can be deleted only by force. It returns nil otherwise.
 func RefuseLed(s Snapshot) error {
 	if !s.Live() {
 		return nil
@@ -91,8 +92,8 @@ func RefuseLed(s Snapshot) error {
 	return s.Refuse(leadership.LeaseHeld, "election %q is led by %q; wait for its release, or delete it by force", s.Record.Election, s.Record.LeaderID)
 }
 
-// Bury leaves a tombstone in the place of any election that exists, also of a seat, which ends the
-// term of its leader.
+// Bury deletes any election that exists, even a seat, and ends the term of its leader. It leaves a
+// tombstone.
 func Bury(s Snapshot) Change {
 	r := s.Record
 	if r.Deleted || !s.Exists() {
@@ -146,8 +147,9 @@ func unlock(s Snapshot, c leadership.Unlock) (Change, error) {
 	return ch, nil
 }
 
-// waitEnd is the instant from which the next lease may be granted if nothing happens, where one may
-// not be granted yet. It depends on the record alone, so that it is the same whenever it is read.
+// waitEnd returns the instant from which the next lease may be granted if nothing happens. Call it
+// only while none may be granted yet. It depends on the record alone, so that it is the same
+// whenever it is read.
 func (s *Snapshot) waitEnd() time.Time {
 	if r := s.Record; r.LeaderID == "" {
 		return r.EndedAt.Add(r.LockFor)
@@ -155,12 +157,13 @@ func (s *Snapshot) waitEnd() time.Time {
 	return s.Record.LeaseEnd().Add(s.Record.Policy.LockDelay + s.Guard)
 }
 
-// acknowledgement is what an operator has to repeat to unlock a wait that ends at the instant.
+// acknowledgement returns the sentence that an operator must repeat to unlock a wait that ends at
+// until.
 func acknowledgement(until time.Time) string { return "two leaders may believe until " + stamp(until) }
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
-// require checks an operator's condition.
+// require returns RevisionMismatch unless the election meets an operator's condition.
 func (s *Snapshot) require(want leadership.Revision) error {
 	r := s.Record
 	switch {

@@ -9,10 +9,10 @@ import (
 	"regent/leadership/internal/form"
 )
 
-// maxOverrideBytes is the most that all overrides of an election may have, encoded.
+// maxOverrideBytes limits all overrides of an election together, encoded.
 const maxOverrideBytes = 8 << 10
 
-// bars reports whether the order is against a grant to the candidate, which calls as the principal.
+// bars reports whether the order forbids a grant to candidate c, which calls as the principal.
 func bars(o leadership.Override, c leadership.CandidateID, principal []string) bool {
 	switch {
 	case o.Kind == leadership.OverridePause:
@@ -25,19 +25,19 @@ func bars(o leadership.Override, c leadership.CandidateID, principal []string) b
 	return o.CandidateID.Covers(c)
 }
 
-// repeats reports whether the order is the same as another one, given once more.
+// repeats reports whether o is other, given once more.
 func repeats(o leadership.Override, other leadership.Override) bool {
 	return o.Kind == other.Kind && o.Elections == other.Elections && o.CandidateID == other.CandidateID && o.Principal == other.Principal && o.Mode == other.Mode &&
 		o.Actor == other.Actor && o.Reason == other.Reason && o.Until.Sub(o.Since) == other.Until.Sub(other.Since)
 }
 
-// overrides are the orders that count at the instant.
+// overrides returns the standing orders that are in force at now.
 func (s Standing) overrides(now time.Time) []leadership.Override {
 	return slices.DeleteFunc(s.Overrides.List(), func(o leadership.Override) bool { return !now.Before(o.Until) })
 }
 
-// Orders are all orders that count at the moment of the snapshot, the cooldowns of tripped
-// candidates included.
+// Orders returns all orders that are in force at the moment of the snapshot, including the
+// cooldowns of tripped candidates.
 func (s *Snapshot) Orders() leadership.Overrides {
 	standing := s.Record.Standing
 	if standing.Overrides == "" && standing.Breakers == "" { // most elections, at each read
@@ -65,7 +65,7 @@ func order(s Snapshot, c leadership.Order) (Change, error) {
 		return Change{}, err
 	}
 	ch := s.change()
-	if s.Record.LeaderID != "" && !s.Live() { // the order is about what comes next
+	if s.Record.LeaderID != "" && !s.Live() { // the order applies to the next term
 		ch.expire(s.Guard)
 	}
 	recorded := len(ch.Events)
@@ -87,7 +87,7 @@ func order(s Snapshot, c leadership.Order) (Change, error) {
 		ch.Events[i].Reason, ch.Events[i].Actor = c.Reason, c.Actor
 	}
 	most, bytes := leadership.MaxOverrides, maxOverrideBytes
-	if c.Kind == leadership.OrderHalt && c.Election != "*" { // room stays for a halt of all
+	if c.Kind == leadership.OrderHalt && c.Election != "*" { // keep room for a halt of all elections
 		most, bytes = most-1, bytes*3/4
 	}
 	if err := limitOverrides(ch.Record.Standing.Overrides, s, most, bytes); err != nil {
@@ -96,7 +96,7 @@ func order(s Snapshot, c leadership.Order) (Change, error) {
 	return ch, nil
 }
 
-// refuseOrder refuses orders that seats do not take, and says what to order instead.
+// refuseOrder refuses an order that a seat does not take, and says what to order instead.
 func (s Snapshot) refuseOrder(c leadership.Order) error {
 	if c.Kind == leadership.OrderEvict && c.Ban == 0 {
 		return nil
@@ -112,7 +112,7 @@ func (s Snapshot) refuseOrder(c leadership.Order) error {
 	return s.ofSeat(fmt.Sprintf("takes no order but evict without a ban; %s %q instead, for all its seats", instead, of))
 }
 
-// limitOverrides refuses more orders than there may be.
+// limitOverrides returns LimitExceeded if there are more than most orders, or they have more bytes.
 func limitOverrides(o leadership.Overrides, s Snapshot, most, bytes int) error {
 	if len(o) <= bytes && len(o.List()) <= most {
 		return nil
@@ -121,7 +121,7 @@ func limitOverrides(o leadership.Overrides, s Snapshot, most, bytes int) error {
 		s.Record.Election, len(s.Record.Standing.overrides(s.Now)), most, bytes)
 }
 
-// order changes the record, with an event if there is something to change.
+// order carries out the order, with an event if it changes the record.
 func (c *Change) order(s Snapshot, cmd leadership.Order) error {
 	switch cmd.Kind {
 	case leadership.OrderAssign:
@@ -151,15 +151,15 @@ func (c *Change) order(s Snapshot, cmd leadership.Order) error {
 	return nil
 }
 
-// overrideOf is the standing order of a command.
+// overrideOf returns the standing order that a command gives.
 func overrideOf(c leadership.Order, kind leadership.OverrideKind, candidate leadership.CandidateID, d time.Duration, now time.Time) leadership.Override {
 	since := form.Later(now, 0)
 	return leadership.Override{Kind: kind, CandidateID: candidate, Principal: c.Principal, Mode: c.Mode, Actor: c.Actor, Reason: c.Reason, Since: since, Until: since.Add(d)}
 }
 
-// stand adds a standing order in the place of the one of the same kind (of a ban: for the same
-// candidate, pattern or principal; of a halt: of the same pattern), with an event, unless it stands
-// already. It reports whether it did.
+// stand adds a standing order, with an event, unless the same order stands already. It replaces an
+// order of the same kind (a ban: of the same candidate, pattern or principal; a halt: of the same
+// pattern). It reports whether it added the order.
 func (c *Change) stand(s Snapshot, t leadership.EventType, o leadership.Override) bool {
 	all := c.Record.Standing.overrides(s.Now)
 	if slices.ContainsFunc(all, func(other leadership.Override) bool { return repeats(o, other) }) {
@@ -168,7 +168,7 @@ func (c *Change) stand(s Snapshot, t leadership.EventType, o leadership.Override
 	all = slices.DeleteFunc(all, func(other leadership.Override) bool {
 		return other.Kind == o.Kind && other.Elections == o.Elections && (o.Kind != leadership.OverrideBan || other.CandidateID == o.CandidateID && other.Principal == o.Principal)
 	})
-	c.Record.Standing.closeBallot() // bids that stood before the order would keep the others waiting
+	c.Record.Standing.closeBallot() // bids of barred candidates would keep the others waiting
 	c.announce(t, "")
 	o.ID = leadership.OverrideID(fmt.Sprintf("%s-%d", o.Kind, c.Record.Revision))
 	c.Record.Standing.Overrides = leadership.NewOverrides(append(all, o))
@@ -176,7 +176,7 @@ func (c *Change) stand(s Snapshot, t leadership.EventType, o leadership.Override
 	return true
 }
 
-// detailOf is the order for an event.
+// detailOf returns the event detail that describes the order.
 func detailOf(o leadership.Override) leadership.Detail {
 	return leadership.Detail{CandidateID: o.CandidateID, Elections: o.Elections, Mode: o.Mode, Override: o.ID, Principal: o.Principal, Until: o.Until.UTC()}
 }
@@ -242,8 +242,8 @@ func (c *Change) evict(s Snapshot, cmd leadership.Order) error {
 	return nil
 }
 
-// evictedBefore answers an order to end a term that is over: that is what it asks for, but for a
-// ban that does not stand.
+// evictedBefore answers an order to end a term that is already over. It is carried out already,
+// unless it asks for a ban that does not stand: then it is refused with TokenStale.
 func (c *Change) evictedBefore(s Snapshot, cmd leadership.Order) error {
 	stands := func(o leadership.Override) bool {
 		return o.Kind == leadership.OverrideBan && o.Actor == cmd.Actor && o.Reason == cmd.Reason && o.Until.Sub(o.Since) == cmd.Ban
@@ -254,7 +254,7 @@ func (c *Change) evictedBefore(s Snapshot, cmd leadership.Order) error {
 	return s.Refuse(leadership.TokenStale, "the term that is to end is over, and no candidate was banned; ban one by its id")
 }
 
-// lift ends the standing orders that match.
+// lift ends the standing orders that match, with the event of the first of them.
 func (c *Change) lift(s Snapshot, match func(leadership.Override) bool, t leadership.EventType) {
 	r := &c.Record
 	all := r.Standing.overrides(s.Now)
@@ -274,8 +274,8 @@ func (c *Change) lift(s Snapshot, match func(leadership.Override) bool, t leader
 	c.explain("", detailOf(o))
 }
 
-// liftNamed ends the standing order, or the cooldown, of that name. One that is over already needs
-// no lifting.
+// liftNamed ends the standing order, or the cooldown, with that id. It does nothing if there is
+// none or if it is over already.
 func (c *Change) liftNamed(s Snapshot, id leadership.OverrideID) {
 	standing := &c.Record.Standing
 	for _, b := range standing.Breakers.list() {

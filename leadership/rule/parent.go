@@ -10,28 +10,28 @@ import (
 	"regent/leadership/internal/form"
 )
 
-// ParentLease is a Parent as it is now, with the candidate that leads it.
+// ParentLease is the present state of a Parent, with the candidate that leads it.
 type ParentLease struct {
 	leadership.Parent
-	LeaderID leadership.CandidateID // "": none, it is over
-	From     leadership.Token       // of its leader's grant, if operators have begun new epochs since
+	LeaderID leadership.CandidateID // "": the lease is over
+	From     leadership.Token       // the token of its leader's grant, if operators have begun new epochs since
 	// ByCandidate says that no operator has configured the election: a candidate has made it.
 	ByCandidate bool
-	// Least is what must be left of it for a grant to stand on it; 0: anything. Otherwise one
-	// candidate after the other would be granted the last moments of a parent that dies.
+	// Least is the least remaining time of the parent for a grant to stand on it; 0: any. Without
+	// it one candidate after the other would be granted the last moments of a parent that dies.
 	Least time.Duration
 }
 
-// LeastOf is ParentLease.Least for a parent of that lease duration: as long as the shortest lease,
-// and at most half of the parent's, which is always there while the parent is renewed.
+// LeastOf returns ParentLease.Least for a parent of lease duration d: the shortest lease duration,
+// but at most half of d, which a parent always has left while it is renewed.
 func LeastOf(d time.Duration) time.Duration { return min(leadership.MinLeaseDuration, d/2) }
 
-// Short reports whether too little is left for a grant.
+// Short reports whether too little of the parent's lease is left for a grant.
 func (p ParentLease) Short(now time.Time) bool { return !now.Add(p.Least).Before(p.Until) }
 
-// moveOn lets a lease that stands on another one last as long as that one does now, also in a new
-// epoch of the same leader. If the parent is over, the lease ends at the end that its leader was
-// promised. Another term of the parent is another parent: then it ends at the end that was known.
+// moveOn moves the limit of a lease that stands on another one to the parent's present end, even in
+// a new epoch of the same leader. If the parent is over, the lease ends at the end that its leader
+// was promised. Another term of the parent is another parent: then the limit stays.
 func (c *Change) moveOn(p ParentLease) {
 	at := &c.Record.Standing.Parent
 	if p.Token == 0 || at.Peer != p.Peer || at.Election != p.Election || at.Token < cmp.Or(p.From, p.Token) || at.Token > p.Token {
@@ -49,13 +49,13 @@ func (c *Change) moveOn(p ParentLease) {
 	c.limit(promised)
 }
 
-// NeedsParent says that a rule has to be run again with the lease of that election.
+// NeedsParent says that a rule must be run again with the lease of the election Parent.
 type NeedsParent struct{ Parent leadership.Election }
 
 func (e *NeedsParent) Error() string { return fmt.Sprintf("the lease of %q is needed", e.Parent) }
 
-// refuseOrphan returns why the lease that the candidate names, or names none, is not one that a
-// lease of this election can stand on.
+// refuseOrphan returns why a lease of this election cannot stand on the lease that the candidate
+// names, or why it must name one; nil if all is well.
 func (s *Snapshot) refuseOrphan(c AcquireCommand) error {
 	r, p := s.Record, c.Parent
 	switch of := r.Policy.LeadersOf; {
@@ -77,8 +77,8 @@ func (s *Snapshot) refuseOrphan(c AcquireCommand) error {
 	return nil
 }
 
-// refuseAlone returns why no lease can be granted in an election that is a part of another one: its
-// parent has no leader, or has to be looked up first.
+// refuseAlone returns why no lease can be granted in a delegated election: its parent has no
+// leader, or must be read first (NeedsParent). It returns nil otherwise.
 func (s *Snapshot) refuseAlone(c AcquireCommand) error {
 	p, parent := c.Parent, s.Record.Policy.Delegation.Parent
 	switch {
@@ -92,8 +92,8 @@ func (s *Snapshot) refuseAlone(c AcquireCommand) error {
 	return nil
 }
 
-// RefuseParent tells a candidate that the parent of the election has no leader, or may have none
-// soon.
+// RefuseParent returns the refusal for an election whose parent has no leader, or may soon have
+// none.
 func (s *Snapshot) RefuseParent(p ParentLease) error {
 	what := "which has no leader; try again once it has one"
 	if left := p.Until.Sub(s.Now); p.LeaderID != "" && left > 0 {
@@ -103,7 +103,7 @@ func (s *Snapshot) RefuseParent(p ParentLease) error {
 		"election %q is a part of election %q, %s", s.Record.Election, s.Record.Policy.Delegation.Parent, what)
 }
 
-// AsParent is the present lease as one that others may stand on.
+// AsParent returns the present lease for others to stand on.
 func (s *Snapshot) AsParent() ParentLease {
 	r := s.Record
 	if !s.Live() || r.Yielded() {

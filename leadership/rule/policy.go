@@ -10,31 +10,31 @@ import (
 	"regent/leadership/internal/form"
 )
 
-// Policy is the configuration of an election as its record has it. A new member is a field of
-// Config, a check in its validate, and a row in policyMembers.
+// Policy is the configuration of an election in its record. A new member needs a field of Config, a
+// check in its validate, and a row in policyMembers.
 type Policy struct {
 	leadership.Config
 	// Unknown has the members that a newer program has set, as one canonical JSON object; "" if
-	// there are none. They are written back unchanged, also when an operator sets a new Config.
+	// there are none. They are written back unchanged, even when an operator sets a new Config.
 	Unknown string
 }
 
-// Configured is Lease.Configured. A candidate makes an election without a configuration, or with a
-// parent.
+// Configured returns Lease.Configured. An election that a candidate has made has no configuration,
+// or it has a parent.
 func (p Policy) Configured() bool { return p.LeaseDuration > 0 && p.Delegation.Parent == "" }
 
-// Standing is what is going on in an election beside the lease. A new member is a field, a row in
+// Standing is the state of an election beside its lease. A new member needs a field, a row in
 // standingMembers, and a line in each function that sets or clears it.
 type Standing struct {
 	Note      string // of the leader's acquire, while the lease lasts
-	Principal string // as which the leader called then, verified: the last of its names; "" if it was not
+	Principal string // the last name of the verified principal as which the leader acquired; "" if it was not verified
 
-	Overrides leadership.Overrides // standing orders, also some that are over
+	Overrides leadership.Overrides // standing orders, perhaps some that are over
 	Breakers  breakers             // candidates that have tripped
 	Approval  approval
 	Series    series // over many terms
-	// ApprovalLeft is, of a vacancy, how much of the time was left that the last term had without a
-	// further approval: the next one has that. 0: it has all that the policy says.
+	// ApprovalLeft, while vacant, is the time that the last term had left before it needed another
+	// approval. The next term has that time; 0: it has the policy's full time.
 	ApprovalLeft time.Duration
 
 	// Of the present term.
@@ -46,16 +46,16 @@ type Standing struct {
 	Succession succession
 	Named      handOvers
 	Parent     leadership.Parent      // the lease that this one stands on
-	NotServing bool                   // with Config.Promotion: the leader has not said that it is ready
-	Notified   bool                   // it has tripped, and the policy only tells of it
-	EpochFrom  leadership.Token       // of the leader's grant, if operators have begun new epochs since
-	Elected    leadership.Bid         // what the leader said of itself, if the policy lets better candidates preempt it
+	NotServing bool                   // with Config.Promotion: the leader has not said that it serves
+	Notified   bool                   // the leader has tripped, and the policy only notifies
+	EpochFrom  leadership.Token       // the token of the leader's grant, if operators have begun new epochs since
+	Elected    leadership.Bid         // the leader's bid at its grant, if the policy lets better candidates preempt it
 	Challenger leadership.CandidateID // the better candidate for which the term ends
 	// ChallengerAt is InLine.Instance of the challenger's call.
 	ChallengerAt uint32
 
-	// Of a vacancy: the bids, and when the first of them was written. Opened was put off by Delay
-	// since, because bidders have gone.
+	// While vacant: the bids, and when the first of them was written. Opened includes the Delay by
+	// which it was put off because bidders have gone.
 	Opened time.Time
 	Delay  time.Duration
 	Bids   bids
@@ -67,14 +67,14 @@ type Standing struct {
 	Ended     ended   // why the last term has ended; kept during the next one
 	Delegated delegated
 
-	// Seat is the newest revision of the election that this one is a seat of, as far as it has
-	// heard; 0 if it is none. Untold is the highest seat of this election that may not have heard
-	// of its last change; 0 if all have.
+	// Seat is the newest revision that a seat was told of the election that it is a seat of; 0 if
+	// this is no seat. Untold is the highest seat of this election that may not have been told of
+	// its last change; 0 if all have.
 	Seat   leadership.Revision
 	Untold int
 
-	// Created is when the election was created, in seconds since 1970, for people. 0: at the
-	// present grant, if there is one.
+	// Created is when the election was created, in seconds since 1970, for people. 0: at
+	// AcquiredAt, if that is set.
 	Created int64
 
 	Unknown string // as in Policy
@@ -135,7 +135,7 @@ func standingMembers(s *Standing) []member {
 	}
 }
 
-// granted is s after a grant. Orders that are over, and trips of long ago, are forgotten.
+// granted returns s after a grant. It drops orders that are over, and trips of long ago.
 func (s Standing) granted(c AcquireCommand, config leadership.Config, now time.Time) Standing {
 	p := config.Ballot
 	s.Note, s.Principal = c.Note, ""
@@ -164,7 +164,7 @@ func (s Standing) granted(c AcquireCommand, config leadership.Config, now time.T
 	return s
 }
 
-// vacated is s once the lease has ended.
+// vacated returns s once the lease has ended.
 func (s Standing) vacated() Standing {
 	s.Note, s.Principal = "", ""
 	s.Ends, s.Report, s.ReportedAt, s.Verdicts = ends{}, "", time.Time{}, verdicts{}
@@ -183,7 +183,8 @@ func (s Standing) ofTerm() bool {
 		s.Succession != (succession{}) || s.Parent != (leadership.Parent{}) || s.NotServing || s.Probation != (probation{}) || s.Notified || s.EpochFrom != 0 || s.Elected != (leadership.Bid{}) || s.Challenger != ""
 }
 
-// bars names all that bars candidates from grants, whatever the clock of the store.
+// bars returns the ids of all orders and cooldowns that bar candidates, so that two stores can be
+// compared whatever their clocks.
 func (s Standing) bars() string {
 	var b strings.Builder
 	for _, o := range s.Overrides.List() {
@@ -196,7 +197,7 @@ func (s Standing) bars() string {
 	return b.String()
 }
 
-// moved is s in a store whose clock is that far ahead.
+// moved returns s for a store whose clock is that far ahead.
 func (s Standing) moved(ahead time.Duration) Standing {
 	orders := s.Overrides.List()
 	for i := range orders {

@@ -11,8 +11,8 @@ import (
 	"regent/leadership/internal/form"
 )
 
-// proposalsHead is the text of the head of an election's proposals, which are the body. The mark
-// guards decisions: any caller may propose.
+// proposalsHead is the text of the head of an election's proposals; the body has the proposals. The
+// mark guards decisions only: any caller may propose.
 type proposalsHead struct {
 	Mark
 	Changes int64 `json:"changes,omitempty"`
@@ -22,19 +22,19 @@ type proposalsHead struct {
 type proposals struct {
 	Open    []proposal `json:"open,omitempty"`
 	Decided []proposal `json:"decided,omitempty"` // in the order of their decisions
-	// Past has digests of the ids of those that were decided before them, and until when they would
-	// be kept, in milliseconds since 1970: a copy of their call is not taken for another proposal.
+	// Past maps the digests of the ids of earlier decided proposals to when their ttl ends, in
+	// milliseconds since 1970, so that a copy of their call is not taken for a new proposal.
 	Past map[string]int64 `json:"past,omitempty"`
 }
 
-// proposal is a proposal as the body has it: At, and that of its decision, are zero if this head
-// was written with it.
+// proposal is a proposal as stored in the body. Its At, or its decision's, is zero if it was added
+// when this head was written: then the time is that of the head.
 type proposal struct {
 	leadership.Proposal
 	TTLMs int64 `json:"ttlMs"`
 }
 
-// until is when the proposal is not kept any more.
+// until returns when the proposal's ttl ends.
 func (p proposal) until() time.Time {
 	from := p.At
 	if p.Decision != nil {
@@ -43,8 +43,8 @@ func (p proposal) until() time.Time {
 	return from.Add(time.Duration(p.TTLMs) * time.Millisecond)
 }
 
-// readProposals reads the proposals of a log, with their times. now is a time of the store, no
-// later than the present one: what was to be kept until then is left out.
+// readProposals reads the proposals of a log, with their times. It leaves out those whose ttl ended
+// before now, which must not be later than the store's present time.
 func (l Log) readProposals(now time.Time) (h proposalsHead, all proposals, err error) {
 	err = errors.Join(l.readHead(&h), l.read(l.Body, &all))
 	for _, list := range []*[]proposal{&all.Open, &all.Decided} {
@@ -73,7 +73,7 @@ func (all *proposals) find(id leadership.ProposalID) *proposal {
 	return nil
 }
 
-// written is the change of a head.
+// written returns the change that writes the proposals.
 func (all proposals) written(h proposalsHead) (LogChange, error) {
 	h.Changes++
 	body, err := form.JSON(all)
@@ -85,8 +85,8 @@ func (all proposals) written(h proposalsHead) (LogChange, error) {
 
 // Propose adds a proposal. now is as in Proposals.
 //
-// Errors: InvalidArgument, if the id is that of another proposal; NotFound, if only the id is known
-// of the proposal; LimitExceeded.
+// Errors: InvalidArgument, if the id is that of another proposal; NotFound, if only the id of the
+// proposal is still kept; LimitExceeded.
 func Propose(l Log, p leadership.ProposeRequest, principal string, now time.Time) (LogChange, error) {
 	h, all, err := l.readProposals(now)
 	if err != nil {
@@ -134,11 +134,11 @@ func Propose(l Log, p leadership.ProposeRequest, principal string, now time.Time
 	return all.written(h)
 }
 
-// Decide decides a proposal, and raises the mark to the token of the leader. leads says that its
-// lease was verified: now is that moment, as in Proposals.
+// Decide decides a proposal, and raises the mark to the token of the leader. leads says that the
+// lease was verified, at now, which is as in Proposals.
 //
-// Errors: TokenStale; LeaseLost; NotFound; InvalidArgument, if it is decided otherwise;
-// ErrUnopened, if the lease is not that of the leader.
+// Errors: TokenStale; LeaseLost; NotFound; InvalidArgument, if it was decided differently;
+// ErrUnopened, if the lease must be verified first.
 func Decide(l Log, c Renewal, d leadership.DecideRequest, leads bool, now time.Time) (LogChange, error) {
 	h, all, err := l.readProposals(now)
 	if err != nil {
@@ -169,20 +169,20 @@ func Decide(l Log, c Renewal, d leadership.DecideRequest, leads bool, now time.T
 		if all.Past == nil {
 			all.Past = make(map[string]int64)
 		}
-		all.Past[form.Digest(string(first.ID))] = first.until().UnixMilli() + 1 // as long at least
+		all.Past[form.Digest(string(first.ID))] = first.until().UnixMilli() + 1 // not earlier, in spite of rounding
 	}
 	return all.written(h)
 }
 
-// hasProposals reports whether the log is a copy of the other one, which may be in use since.
+// hasProposals reports whether the log is a copy of from, perhaps with later writes.
 func (l Log) hasProposals(from Log) (bool, error) {
 	var have, of proposalsHead
 	err := errors.Join(l.readHead(&have), from.readHead(&of))
 	return l.Text != "" && (have.Token > of.Token || have.Token == of.Token && have.Changes >= of.Changes), err
 }
 
-// Proposals are what the log has. now is a time that the store has told, no later than the present
-// one by any of its clocks; so no proposal ends early.
+// Proposals returns the proposals whose ttl has not ended at now. now must not be later than the
+// present by any clock of the store, so that no proposal ends early.
 func (l Log) Proposals(now time.Time) (leadership.Proposals, error) {
 	h, all, err := l.readProposals(now)
 	show := func(list []proposal) (shown []leadership.Proposal) {

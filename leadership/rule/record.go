@@ -8,12 +8,12 @@ import (
 	"regent/leadership"
 )
 
-// Record is what a store keeps of one election, for ever. The zero Record, but for its name, is an
-// election that was never seen. It is neither what callers see (that is Lease) nor the stored form,
-// which belongs to each store. All times are the store's.
+// Record is one election as a store keeps it, for ever. A Record with only a name is an election
+// that was never seen. Callers see a Lease instead, and each store has its own stored form. All
+// times are the store's.
 //
 // Stores need the fields down to LockFor for their conditions. They only carry Policy and Standing,
-// as the text that Codec makes of them. Records are compared with ==.
+// in the text form of Codec. Records are compared with ==.
 type Record struct {
 	Election leadership.Election
 	Token    leadership.Token    // of the last grant; it never goes back
@@ -30,10 +30,10 @@ type Record struct {
 	EndsBecause   leadership.EndReason // why there is an EndsBy; empty without one
 	Metadata      leadership.Metadata
 
-	// EndedAt is set if LeaderID is empty and there was a lease, or a configuration: when the last
-	// lease ended or, if that was later, when the vacant election was configured.
+	// EndedAt is when the last lease ended or when the vacant election was configured, whichever is
+	// later. It is zero with a leader, and if there was neither.
 	EndedAt time.Time
-	LockFor time.Duration // from EndedAt, no grant for that long, guard included; 0 after a release
+	LockFor time.Duration // no grant for that long after EndedAt, guard included; 0 after a release
 
 	Policy   Policy
 	Standing Standing
@@ -42,11 +42,11 @@ type Record struct {
 // maxEndReasonBytes bounds reasons, of later versions too.
 const maxEndReasonBytes = 64
 
-// LeaseEnd is the instant at which the lease ends unless a heartbeat is committed before it:
-// LeaseDuration after HeartbeatAt, and at EndsBy at the latest. It means nothing without a leader.
+// LeaseEnd returns the instant at which the lease ends unless a heartbeat is committed before it:
+// LeaseDuration after HeartbeatAt, but EndsBy at the latest. It is meaningless without a leader.
 func (r *Record) LeaseEnd() time.Time { return r.endAfter(r.HeartbeatAt) }
 
-// endAfter is LeaseEnd after a heartbeat.
+// endAfter is LeaseEnd for another HeartbeatAt.
 func (r *Record) endAfter(heartbeat time.Time) time.Time {
 	end := heartbeat.Add(r.LeaseDuration)
 	if !r.EndsBy.IsZero() && r.EndsBy.Before(end) {
@@ -55,9 +55,9 @@ func (r *Record) endAfter(heartbeat time.Time) time.Time {
 	return end
 }
 
-// StartOf is the start of a lease of duration d whose heartbeat was committed at the given instant
-// and had to be committed before due (zero: a grant, which has no limit). A late heartbeat leaves
-// the end where it was, at due, so the lease counts as over without a clean-up.
+// StartOf returns the start of a lease of duration d whose heartbeat was committed at the given
+// instant and had to be committed before due (zero: a grant, which has no limit). A late heartbeat
+// leaves the end where it was, at due, so the lease counts as over without a clean-up.
 func StartOf(committed, due time.Time, d time.Duration) time.Time {
 	if due.IsZero() || committed.Before(due) {
 		return committed
@@ -65,8 +65,8 @@ func StartOf(committed, due time.Time, d time.Duration) time.Time {
 	return due.Add(-d)
 }
 
-// RetireAt is the instant from which the rule Retire deletes the election if it stays as it is;
-// zero if it does not. It is not before a lock has ended.
+// RetireAt returns the instant from which the rule Retire deletes the election if it stays as it
+// is; zero if Retire does not delete it. It is never before a lock has ended.
 func (r *Record) RetireAt() time.Time {
 	if r.LeaderID != "" || r.Deleted || r.Policy.RetireAfter == 0 || r.EndedAt.IsZero() {
 		return time.Time{}
@@ -74,9 +74,9 @@ func (r *Record) RetireAt() time.Time {
 	return r.EndedAt.Add(max(r.Policy.RetireAfter, r.LockFor))
 }
 
-// DueAt is the instant from which a tick has something to do with the election if it stays as it
-// is: at once if some of its seats may not have heard of its last change, and otherwise RetireAt;
-// zero if never. A store may keep it beside the record, to find what is due; it decides nothing.
+// DueAt returns the instant from which a tick has work to do for the election if it stays as it is:
+// at once if some of its seats may not have been told of its last change, and otherwise RetireAt;
+// zero if never. A store may index it to find elections that are due; no rule decides by it.
 func (r *Record) DueAt() time.Time {
 	if r.Standing.Untold > 0 {
 		return r.EndedAt
@@ -84,7 +84,7 @@ func (r *Record) DueAt() time.Time {
 	return r.RetireAt()
 }
 
-// Vacated is r once its lease has ended at the given instant.
+// Vacated returns r once its lease has ended at the given instant.
 func (r Record) Vacated(endedAt time.Time, lockFor time.Duration) Record {
 	if s := &r.Standing; !s.Ends.Approval.IsZero() && !s.Approval.Awaited {
 		s.ApprovalLeft = max(s.Ends.Approval.Sub(endedAt), leadership.MinOrder)
@@ -99,7 +99,7 @@ func (r Record) Vacated(endedAt time.Time, lockFor time.Duration) Record {
 	return r
 }
 
-// created is Standing.Created, also of a first grant.
+// created returns Standing.Created or, if that is not set, the time of the grant.
 func (r *Record) created() int64 {
 	if r.Standing.Created == 0 && !r.AcquiredAt.IsZero() {
 		return r.AcquiredAt.Unix()
@@ -118,20 +118,20 @@ type Snapshot struct {
 	// Ticket is for the next renewal. Only a store that needs tickets sets it, and only in its
 	// answer to a heartbeat.
 	Ticket leadership.Ticket
-	// Halts are those of all elections, where a rule has to know them. No store sets them.
+	// Halts are the standing orders of HaltsElection, for rules that need them. No store sets them.
 	Halts leadership.Overrides
-	// Floor is that of the store. No store sets it.
+	// Floor applies to an election that was never seen. The service sets it, no store does.
 	Floor Floor
 }
 
-// Floor is where elections begin in a store that was restored from a backup: one that the store has
-// never seen may have been led after the backup. The zero Floor changes nothing.
+// Floor limits elections that a store restored from a backup has never seen, because they may have
+// been led after the backup. The zero Floor does nothing.
 type Floor struct {
-	Token leadership.Token // the first grant is above it, and so is the first revision
+	Token leadership.Token // the first token and the first revision are above it
 	Until time.Time        // no lease is granted before this instant of the store's clock
 }
 
-// FloorOf is the floor that the record of FloorElection says.
+// FloorOf returns the floor in the record of FloorElection.
 func FloorOf(s Snapshot) Floor {
 	return Floor{Token: s.Record.Token, Until: s.Record.EndedAt.Add(s.Record.LockFor)}
 }
@@ -149,7 +149,7 @@ func (s *Snapshot) Over() bool {
 	return s.Record.LeaderID != "" && !s.Now.Before(s.Record.LeaseEnd().Add(s.Guard))
 }
 
-// ended is s with the end of the lease recorded, if it has ended.
+// ended returns s with the end of the lease recorded, if it has ended.
 func (s *Snapshot) ended() *Snapshot {
 	if s.Record.LeaderID == "" || s.Live() {
 		return s
@@ -181,14 +181,14 @@ func (s *Snapshot) blocked() (time.Duration, leadership.Reason) {
 	return 0, ""
 }
 
-// Newest is the newest event of an election in the store's history; zero if there is none.
+// Newest identifies the newest event of an election in the store's history; zero if there is none.
 type Newest struct {
 	Revision leadership.Revision
 	Token    leadership.Token
 }
 
 // clockTolerance is how far a heartbeat may lie ahead of the store's now before the record counts
-// as damaged. It is far above what servers of one store differ by.
+// as damaged. The clocks of one store's servers differ by far less.
 const clockTolerance = time.Minute
 
 // Verify returns an error with the code RecordCorrupt unless the record agrees with itself and with
@@ -218,7 +218,7 @@ func VerifyAlone(s Snapshot) error {
 	return Verify(s, Newest{Revision: s.Record.Revision, Token: s.Record.Token})
 }
 
-// Corrupt is the error of a record that cannot be trusted, also of one that cannot be decoded.
+// Corrupt returns the error for a record that cannot be trusted or decoded.
 func Corrupt(e leadership.Election, why error) error {
 	return &leadership.Error{Code: leadership.RecordCorrupt, Detail: fmt.Sprintf(
 		"the record of election %q cannot be trusted (%v); no lease is granted until an operator has mended the record, with a fencing token above every one ever seen", e, why)}

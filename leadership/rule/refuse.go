@@ -8,13 +8,13 @@ import (
 	"regent/leadership/internal/form"
 )
 
-// Refuse makes the error of a rule, with the election as the rule saw it.
+// Refuse returns an error of a rule, with the election as the rule saw it.
 func (s *Snapshot) Refuse(code leadership.Code, format string, args ...any) *leadership.Error {
 	l := s.Lease()
 	return &leadership.Error{Code: code, Detail: fmt.Sprintf(format, args...), Lease: &l}
 }
 
-// refuseFor is Refuse of a lease that cannot be had yet, for a cause; wait is when to try again.
+// refuseFor returns LeaseHeld for a cause; wait is after how long to try again.
 func (s *Snapshot) refuseFor(why leadership.Cause, wait time.Duration, format string, args ...any) error {
 	err := s.Refuse(leadership.LeaseHeld, format, args...)
 	err.Reason, err.RetryAfter, err.Cause = why.Code, wait, &why
@@ -32,8 +32,8 @@ func (s *Snapshot) RefuseDeleted() error {
 	return s.Refuse(leadership.ElectionDeleted, "election %q is deleted; an operator brings it back by configuring it, and its fencing token goes on from %d", s.Record.Election, s.Record.Token)
 }
 
-// refuseHeld tells a candidate which candidate leads, how long its lease lasts, and why it has to
-// wait: ReasonHeld, which is of a live lease, or ReasonLockDelay.
+// refuseHeld returns LeaseHeld with the present leader, if there is one, the time left to wait, and
+// the reason: ReasonHeld for a live lease, or ReasonLockDelay.
 func (s *Snapshot) refuseHeld(by leadership.CandidateID, left time.Duration, reason leadership.Reason) error {
 	r := s.Record
 	if reason == leadership.ReasonHeld && !r.Yielded() && r.LeaderID == by {
@@ -58,8 +58,8 @@ func (s *Snapshot) refuseHeld(by leadership.CandidateID, left time.Duration, rea
 	return err
 }
 
-// refuseLonger returns why the candidate cannot have a lease of the duration that it asks for; nil
-// if it can. A leader may keep the duration that it has.
+// refuseLonger returns an error if the candidate asks for a longer lease than the policy allows. A
+// leader may keep the duration that it has.
 func (s *Snapshot) refuseLonger(c AcquireCommand) error {
 	r, most := s.Record, s.Record.Policy.MaxLeaseDuration
 	if most == 0 || c.LeaseDuration <= most {
@@ -72,7 +72,7 @@ func (s *Snapshot) refuseLonger(c AcquireCommand) error {
 		r.Election, form.Spoken(most), form.Spoken(c.LeaseDuration), form.Spoken(most)))
 }
 
-// refuseUnlock tells an operator what an unlock would risk, and how to ask for it all the same.
+// refuseUnlock returns a refusal that says what an unlock would risk, and how to confirm it.
 func (s *Snapshot) refuseUnlock(reason leadership.Reason, until time.Time) error {
 	r := s.Record
 	risk := "its last leader may still act, because its lease ended without a release, or by force"
@@ -88,7 +88,7 @@ func (s *Snapshot) refuseUnlock(reason leadership.Reason, until time.Time) error
 	return err
 }
 
-// RefuseLost tells a former leader, or a candidate that never led, that it does not lead.
+// RefuseLost returns LeaseLost for a caller that does not lead, or no longer leads.
 func (s *Snapshot) RefuseLost(c Renewal) error {
 	r, deposed := s.Record, s.ended().Record.Standing.Deposed
 	switch {

@@ -9,7 +9,7 @@ import (
 	"regent/leadership/internal/form"
 )
 
-// fallen returns why the report cannot follow the one before: a counter has fallen.
+// fallen returns an error if a counter is lower than in the report before.
 func fallen(c leadership.Counters, before leadership.Counters) error {
 	was := before.All()
 	for i, n := range c.All() {
@@ -20,7 +20,7 @@ func fallen(c leadership.Counters, before leadership.Counters) error {
 	return nil
 }
 
-// trip is why a policy ends a term: a sentence, and the numbers for the event.
+// trip is the reason why a policy ends a term: a sentence, and the numbers for the event.
 type trip struct {
 	why    string
 	detail leadership.Detail
@@ -48,8 +48,8 @@ func judgeCounters(p leadership.TermPolicy, c leadership.Counters) trip {
 	return trip{}
 }
 
-// report takes a leader's report with its heartbeat. Now may be earlier than the commit, never
-// later: see Expect.
+// report applies the leader's report that came with a heartbeat. s.Now may be earlier than the
+// commit, never later: see Expect.
 func (c *Change) report(s Snapshot, text leadership.ReportText) error {
 	r := &c.Record
 	before, report, policy := r.Standing.Report.Report(), text.Report(), r.Policy.Term
@@ -76,7 +76,7 @@ func (c *Change) report(s Snapshot, text leadership.ReportText) error {
 	return nil
 }
 
-// notify tells, once in a term, of a leader that is no good and goes on.
+// notify announces, once in a term, that the leader has tripped and goes on.
 func (c *Change) notify(t trip) {
 	if standing := &c.Record.Standing; t.tripped() && !standing.Notified {
 		standing.Notified = true
@@ -91,7 +91,7 @@ func (c *Change) depose(s Snapshot, t trip) {
 	r := &c.Record
 	promised := s.Record.LeaseEnd()
 	r.Standing.endProbation(r.LeaderID, s.Now)
-	if t.detail.WithinMS == 0 { // else it is not this leader's fault
+	if t.detail.WithinMS == 0 { // otherwise the terms together are at fault, not this leader
 		r.bar(s.Now, t.why, &t.detail)
 	}
 	r.Standing.Deposed = deposed{Token: r.Token, Why: t.why}
@@ -115,7 +115,7 @@ func (d deposed) Validate() error {
 	return d.Token.Validate()
 }
 
-// reportField is a report as a member of a standing.
+// reportField encodes a report as a member of a standing.
 type reportField leadership.ReportText
 
 func (f *reportField) encode() json.RawMessage {

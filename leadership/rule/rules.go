@@ -66,8 +66,8 @@ func (c *Change) runOut(endedAt time.Time, guard time.Duration) {
 	c.park(endedAt)
 }
 
-// limited notes what a limit that has ended the term leaves behind, for a change that vacates the
-// election. It returns why the term was tripped, "" if it was not, and the event's detail.
+// limited records the consequences of a limit that has ended the term, for a change that vacates
+// the election. It returns why the term tripped, "" if it did not, and the event's detail.
 func (c *Change) limited(because leadership.EndReason, endedAt time.Time) (why string, detail leadership.Detail) {
 	r := &c.Record
 	detail.EndsBecause = because
@@ -78,14 +78,14 @@ func (c *Change) limited(because leadership.EndReason, endedAt time.Time) (why s
 		detail.Progress, detail.StuckAfterMS = &progress, p.StuckAfter.Milliseconds()
 		r.bar(endedAt, why, &detail)
 	case because == leadership.EndsApproval && p.Approval.Every > 0:
-		r.Standing.Approval.Awaited = true // approvals that came too late for this term count for the next
+		r.Standing.Approval.Awaited = true // approvals too late for this term count for the next
 	}
 	return why, detail
 }
 
-// yields is the limit because of which a leader that releases now has to; "" if it need not. A
-// leader that obeys its deadline stops, and releases, a while before the end. So it is the limit if
-// no renewal would move the lease's end on, and at most half of a lease is left.
+// yields returns the limit that forces a leader to release now; "" if none does. A leader that
+// obeys its deadline stops, and releases, a while before the end. So a limit counts as the reason
+// if no renewal would extend the lease, and at most half of a lease is left.
 func (r *Record) yields(now time.Time) leadership.EndReason {
 	var span time.Duration
 	switch r.EndsBecause {
@@ -103,22 +103,23 @@ func (r *Record) yields(now time.Time) leadership.EndReason {
 // Acquire grants the lease, with the next token, if the election has no leader and no lock delay
 // runs.
 //
-// To the leader itself (same candidate, same key, before the end) it is a renewal: same token. It
+// For the leader itself (same candidate, same key, before the end) it is a renewal: same token. It
 // then also takes over a longer lease duration and other metadata, with an event. A shorter
 // duration waits for the next grant: if the reply were lost, the leader would go on believing in
-// the longer one. So does another Candidacy: a leader counts with what it said at its grant.
+// the longer one. Another Candidacy waits, too: a leader counts with its Candidacy at the grant.
 //
 // A candidate that asks for more than Config.MaxLeaseDuration is refused, whether the election is
-// held or not. A leader may repeat what it was granted before the limit became lower.
+// held or not. A leader may ask again for a duration that it was granted before the limit became
+// lower.
 //
-// Where the policy asks for a ballot, the candidate is granted when its turn has come; before that
-// the change is its bid, if that is of use. Where a better candidate may preempt the leader, the
-// change ends the term at the end that the leader was promised. Then the change grants nothing, and
+// If the policy asks for a ballot, the candidate is granted when its turn has come; before that the
+// change is its bid, if the bid is needed. If the candidate may preempt the leader, the change ends
+// the term at the end that the leader was promised. In both cases the change grants nothing, and
 // the caller of the store must refuse the candidate: see Service.Acquire.
 //
-// With Restore a deleted election is brought back by the same change, or not at all.
+// With Restore the same change brings a deleted election back and grants it.
 //
-// Of an election that has seats none is granted but them: see NeedsSeat.
+// An election that has seats is never granted itself, only its seats: see NeedsSeat.
 //
 // Errors: InvalidArgument; LeaseHeld, with a Reason; NotEligible; ElectionDeleted; with Restore
 // RevisionMismatch; RecordCorrupt when there is no further token.
@@ -153,7 +154,7 @@ func Acquire(s Snapshot, c AcquireCommand) (Change, error) {
 	if err != nil {
 		return Change{}, err
 	}
-	if r = s.Record; r.Standing.Seat > 0 { // by the policy that it has now
+	if r = s.Record; r.Standing.Seat > 0 { // decide by the whole's present policy
 		if err := s.refuseLonger(c); err != nil {
 			return Change{}, err
 		}
@@ -184,7 +185,7 @@ func Acquire(s Snapshot, c AcquireCommand) (Change, error) {
 	return ch, nil
 }
 
-// restore grants the lease of a deleted election, which it brings back.
+// restore brings a deleted election back and grants its lease.
 func (s Snapshot) restore(c AcquireCommand) (Change, error) {
 	back, err := configure(s, leadership.Configure{IfRevision: c.Restore})
 	if err != nil {
@@ -200,7 +201,8 @@ func (s Snapshot) restore(c AcquireCommand) (Change, error) {
 	return ch, err
 }
 
-// refuseGrant returns why there is no grant though nothing stands against the candidate.
+// refuseGrant returns why there can be no grant, even if no barrier is in the candidate's way; nil
+// if there can.
 func (s *Snapshot) refuseGrant(c AcquireCommand) error {
 	if s.Record.Token >= leadership.MaxToken {
 		return Corrupt(s.Record.Election, fmt.Errorf("there is no fencing token after %d", s.Record.Token))
@@ -261,22 +263,22 @@ type Renewal struct {
 	CandidateID leadership.CandidateID
 	KeyHash     leadership.KeyHash
 	Token       leadership.Token
-	// Ticket is of the answer to the last heartbeat, or empty. It saves a store's Renew a read; no
-	// rule looks at it.
+	// Ticket is from the answer to the last heartbeat, or empty. It saves a store's Renew a read;
+	// no rule looks at it.
 	Ticket leadership.Ticket
-	// Report is what the leader says of its work; empty if nothing. A store's Renew takes none.
+	// Report is the leader's account of its work, or empty. A store's Renew takes none.
 	Report leadership.ReportText
-	// Parent is the lease that this one stands on, as it is now; zero if that was not looked up. A
-	// store's Renew takes none.
+	// Parent is the present state of the lease that this one stands on; zero if that was not read.
+	// A store's Renew takes none.
 	Parent ParentLease
 }
 
-// Holds reports whether the record has the lease that c names, ended or not.
+// Holds reports whether r has the lease that c names, whether it has ended or not.
 func (c *Renewal) Holds(r *Record) bool {
 	return r.LeaderID != "" && r.Token == c.Token && r.LeaderID == c.CandidateID && r.KeyHash.Equal(c.KeyHash)
 }
 
-// after is the renewal under the token that operators have given its leader since.
+// after returns c with the token of a later epoch, if operators have begun one for its leader.
 func (c Renewal) after(r Record) Renewal {
 	if r.LeaderID == c.CandidateID && r.KeyHash.Equal(c.KeyHash) && r.GoesOnFrom(c.Token) {
 		c.Token = r.Token
@@ -284,21 +286,21 @@ func (c Renewal) after(r Record) Renewal {
 	return c
 }
 
-// Heartbeat is the rule Renew for a renewal without a report and a parent, of a lease whose last
-// heartbeat was committed at the instant last, which stands for r.HeartbeatAt. It reports whether
-// the lease is renewed, and the end that it had. Nothing but HeartbeatAt changes, as StartOf says,
-// so a store need not look at the rest again.
+// Heartbeat is the rule Renew for a renewal without a report and a parent. last is used in place of
+// r.HeartbeatAt. It reports whether the lease is renewed, and returns the end that it had. A
+// renewal changes only HeartbeatAt, to what StartOf returns, so a store need not check the rest
+// again.
 func (r *Record) Heartbeat(c *Renewal, last, now time.Time) (before time.Time, ok bool) {
 	before = r.endAfter(last)
 	return before, c.Holds(r) && now.Before(before) && !r.Yielded()
 }
 
-// Renew lets the lease start anew if it is the caller's and its end has not come. Without a report
-// it has no event.
+// Renew restarts the lease if it is the caller's and has not ended. Without a report it has no
+// event.
 //
-// A report is judged by the policy: progress moves the end of the term on, and a leader that trips
-// loses its lease, with an event. Then the change is no heartbeat, and the caller of the store must
-// refuse the renewal: see Service.Renew.
+// The policy judges the report: progress moves the end of the term on, and a leader that trips
+// loses its lease, with an event. In that case the change is no heartbeat, and the caller of the
+// store must refuse the renewal: see Service.Renew.
 //
 // Errors: LeaseLost, with the election as it is; InvalidArgument, if a counter has fallen.
 func Renew(s Snapshot, c Renewal) (Change, error) {
@@ -324,7 +326,7 @@ func release(s Snapshot, cmd leadership.Release) (Change, error) {
 	return ch, err
 }
 
-// leave is release before the election is parked.
+// leave is release without parking the election.
 func leave(s Snapshot, cmd leadership.Release) (Change, error) {
 	r := s.Record
 	c := leaseOf(cmd.LeaseRequest).after(r)
@@ -352,8 +354,8 @@ func leave(s Snapshot, cmd leadership.Release) (Change, error) {
 	return ch, nil
 }
 
-// Expire records that the lease has run out, if it has. Without a candidate that takes it, some
-// caller has to.
+// Expire records that the lease has run out, if it has. It is for a lease that no candidate takes
+// over.
 func Expire(s Snapshot) (Change, error) {
 	if !s.Over() {
 		return Change{}, nil
@@ -364,9 +366,9 @@ func Expire(s Snapshot) (Change, error) {
 	return ch, nil
 }
 
-// Retire deletes the election, as Delete does, if it has been vacant for as long as its policy's
-// RetireAfter says. The vacancy begins with the end of the last lease, or when the vacant election
-// was last configured with a RetireAfter. The event says that it was retired.
+// Retire deletes the election, as Delete does, if it has been vacant for its policy's RetireAfter.
+// The vacancy begins with the end of the last lease, or when the vacant election was last
+// configured with a RetireAfter. The event says that it was retired.
 func Retire(s Snapshot) (Change, error) {
 	at := s.Record.RetireAt()
 	if at.IsZero() || s.Now.Before(at) {
@@ -381,7 +383,7 @@ func Retire(s Snapshot) (Change, error) {
 	return ch, nil
 }
 
-// Lapse records the end of a lease whose renewal, or whatever else moved its end on, was committed
+// Lapse records the end of a lease whose renewal, or other change that extends it, was committed
 // too late. late is the start that the lease has by that change, before is the end that it had. It
 // does nothing if the record has changed since: the leader was then told that its lease goes on.
 func Lapse(s Snapshot, token leadership.Token, late, before time.Time) (Change, error) {
@@ -394,9 +396,8 @@ func Lapse(s Snapshot, token leadership.Token, late, before time.Time) (Change, 
 	return ch, nil
 }
 
-// Check returns nil if the token is that of the present leader, and an error with the code
-// TokenStale if not. A token whose lease has ended is stale even before the next grant; so is one
-// that was never granted.
+// Check returns nil if the token is that of the present leader, and TokenStale otherwise. A token
+// whose lease has ended is stale even before the next grant; so is a token that was never granted.
 func Check(s Snapshot, token leadership.Token) error {
 	r := s.Record
 	switch {
@@ -412,30 +413,30 @@ func Check(s Snapshot, token leadership.Token) error {
 	return s.Refuse(leadership.TokenStale, "fencing token %d of election %q is stale: %d has been granted since; do not act on it", token, r.Election, r.Token)
 }
 
-// Presence says of members whether an instance has heard of them lately. nil: of none.
+// Presence tells which members an instance has heard of lately. nil: none.
 type Presence map[leadership.CandidateID]bool
 
-// AcquireCommand is an AcquireRequest as the rule Acquire takes it.
+// AcquireCommand is an AcquireRequest in the form that the rule Acquire takes.
 type AcquireCommand struct {
 	CandidateID   leadership.CandidateID
-	Principal     []string // the names of the caller's verified principal, the surest last; none if it is not verified
+	Principal     []string // the names of the caller's verified principal, the permanent one last; none if it is not verified
 	KeyHash       leadership.KeyHash
 	LeaseDuration time.Duration       // 0: as the election is configured
 	Metadata      leadership.Metadata // "": none or, for a leader that acquires again, as before
-	Note          string              // so, too
+	Note          string              // "": as for Metadata
 	leadership.Candidacy
-	Instance uint32 // these three are those of AcquireRequest.InLine
+	Instance uint32 // this and the next two are from AcquireRequest.InLine
 	Waited   time.Duration
 	Withdraw leadership.CandidateID
 	Present  Presence    // of the electorate, if there is one
-	Parent   ParentLease // that of AcquireRequest.Via, or of the election's parent, as it is now
-	Secret   string      // of the draw after this term, or of this one if it is the first
+	Parent   ParentLease // the present lease of AcquireRequest.Via or of the election's parent
+	Secret   string      // of the draw after this term, or for this one if it is the first
 	Restore  leadership.Revision
-	Whole    *Snapshot            // of a seat: the election that it is a seat of, as it was read; else nil
-	Halts    leadership.Overrides // of all elections
+	Whole    *Snapshot            // for a seat: the election that it is a seat of, as it was read; otherwise nil
+	Halts    leadership.Overrides // the standing orders of HaltsElection
 }
 
-// leaseOf is the lease that a valid command names.
+// leaseOf returns the lease that a valid command names.
 func leaseOf(r leadership.LeaseRequest) Renewal {
 	hash := r.KeyHash
 	if r.Key != (leadership.Key{}) {
@@ -444,7 +445,7 @@ func leaseOf(r leadership.LeaseRequest) Renewal {
 	return Renewal{Election: r.Election, CandidateID: r.CandidateID, KeyHash: hash, Token: r.Token}
 }
 
-// Request names the lease in a command, for a program that does not know the key.
+// Request returns c as the LeaseRequest of a command, for a program that does not know the key.
 func (c Renewal) Request() leadership.LeaseRequest {
 	return leadership.LeaseRequest{Election: c.Election, CandidateID: c.CandidateID, KeyHash: c.KeyHash, Token: c.Token}
 }

@@ -5,12 +5,12 @@ import "regent/leadership"
 // LogSecret is the kind of the log that keeps the shared secret of a store.
 const LogSecret LogKind = "secret"
 
-// SecretLog is where the secret is kept. It belongs to an election that no caller can lead.
+// SecretLog is the log that keeps the secret. It belongs to an election that no caller can lead.
 var SecretLog = LogID{Election: "regent.secret", Kind: LogSecret}
 
-// SecretChange writes the secret as the body of its log, and its hash as the mark. So a program of
-// version 5, which does not know the log, takes it for a checkpoint: when it moves or raises the
-// store it writes another mark, and keeps the body.
+// SecretChange returns the change that writes the secret as the body of its log, with its hash as
+// the mark. A program of version 5, which does not know this log, takes it for a checkpoint: when
+// it moves or raises the store it writes another mark, and keeps the body.
 func SecretChange(secret leadership.Key) LogChange {
 	return LogChange{Text: HeadText(Mark{Key: secret.Hash()}), Body: secret.Text()}
 }

@@ -18,7 +18,7 @@ type failure struct {
 
 func (f failure) Validate() error { return errors.Join(f.Token.Validate(), form.Instants(f.At)) }
 
-// spending is what the terms have used that ended within a step of SeriesPolicy.BudgetWithin.
+// spending is the use of the terms that ended within one step of SeriesPolicy.BudgetWithin.
 type spending struct {
 	Since time.Time           `json:"since"`
 	Used  leadership.Counters `json:"used"`
@@ -26,33 +26,33 @@ type spending struct {
 
 func (p spending) Validate() error { return errors.Join(p.Used.Validate(), form.Instants(p.Since)) }
 
-// maxSpendings is how many steps are kept apart. One more is under way.
+// maxSpendings is the number of steps in SeriesPolicy.BudgetWithin. One more is in progress.
 const maxSpendings = 16
 
-// series is what the terms since the last approval have left behind.
+// series sums up the terms since the last approval.
 type series struct {
-	Failed string // failures, the last of them, as a JSON array; "" if there is none
-	Spent  string // spendings, so, too
+	Failed string // the last failures, as a JSON array; "" if there is none
+	Spent  string // the last spendings, as a JSON array; "" if there is none
 	Parked string // why the election is parked; "" if it is not
 }
 
-// parked reports whether no candidate is granted because of how the last terms were.
+// parked reports whether the last terms exceeded SeriesPolicy, so that no candidate is granted.
 func (r *Record) parked() bool { return r.Standing.Series.Parked != "" }
 
-// step is the length of one spending.
+// step returns the length of one spending.
 func step(p leadership.SeriesPolicy) time.Duration { return p.BudgetWithin / maxSpendings }
 
-// failed is the failures that count at the moment.
+// failed returns the failures that count at now.
 func (s series) failed(p leadership.SeriesPolicy, now time.Time) []failure {
 	return slices.DeleteFunc(form.List[failure](s.Failed), func(f failure) bool { return !now.Before(f.At.Add(p.Within)) })
 }
 
-// spent is the spendings that count at the moment.
+// spent returns the spendings that count at now.
 func (s series) spent(p leadership.SeriesPolicy, now time.Time) []spending {
 	return slices.DeleteFunc(form.List[spending](s.Spent), func(x spending) bool { return !now.Before(x.Since.Add(step(p) + p.BudgetWithin)) })
 }
 
-// used is the sum of what was spent, and of what a term uses now.
+// used returns the sum of the spendings and of the present term's counters.
 func (s series) used(p leadership.SeriesPolicy, now time.Time, term leadership.Counters) leadership.Counters {
 	for _, x := range s.spent(p, now) {
 		term = term.Plus(x.Used)
@@ -60,7 +60,7 @@ func (s series) used(p leadership.SeriesPolicy, now time.Time, term leadership.C
 	return term
 }
 
-// fail counts the term of c.Record as a failed one.
+// fail counts the term of c.Record as failed.
 func (c *Change) fail(now time.Time) {
 	r := &c.Record
 	if p, s := r.Policy.Term.Series, &r.Standing.Series; p.Failures > 0 {
@@ -69,7 +69,7 @@ func (c *Change) fail(now time.Time) {
 	}
 }
 
-// spend counts what the term of r, which ends now, has used.
+// spend adds the counters of the term of r, which ends now, to the spendings.
 func (r *Record) spend(now time.Time) {
 	p, s := r.Policy.Term.Series, &r.Standing.Series
 	if p.BudgetWithin == 0 {
@@ -88,8 +88,8 @@ func (r *Record) spend(now time.Time) {
 	s.Spent = form.WriteList(all[max(len(all)-maxSpendings-1, 0):])
 }
 
-// park lets no candidate be granted without an approval if the terms until now, of which the last
-// has just ended, are not as the policy wants them.
+// park parks the election if the terms until now, of which the last has just ended, exceed the
+// policy: no candidate is granted without an approval.
 func (c *Change) park(now time.Time) {
 	r := &c.Record
 	p, s := r.Policy.Term.Series, &r.Standing.Series
@@ -107,12 +107,12 @@ func (c *Change) park(now time.Time) {
 		return
 	}
 	s.Parked = t.why
-	r.Standing.Approval = approval{Orders: r.Standing.Approval.Orders, Awaited: true} // what was approved before was the term
+	r.Standing.Approval = approval{Orders: r.Standing.Approval.Orders, Awaited: true} // earlier approvals were of the term
 	c.announce(leadership.EventParked, "")
 	c.explain(t.why, t.detail)
 }
 
-// judgeSeries returns why what was used by all terms together trips.
+// judgeSeries returns why the counters of all terms together trip; the zero trip if they do not.
 func judgeSeries(p leadership.SeriesPolicy, used leadership.Counters) trip {
 	if p.BudgetWithin == 0 {
 		return trip{}

@@ -7,34 +7,34 @@ import (
 	"regent/leadership"
 )
 
-// Expect is what a caller of Update knows of the decision beforehand. It is about cost alone. The
-// zero value: nothing.
+// Expect is a hint to Update about the decision. It affects cost only, never the result. The zero
+// value gives no hint.
 type Expect struct {
-	// Change says that the Update will most likely write. A store whose transactions lock what they
-	// read answers what needs no write by a read without a lock, and runs a transaction only if
+	// Change says that the Update will most likely write. Without it a store whose transactions
+	// lock what they read first decides on a read without a lock, and runs a transaction only if
 	// there is something to write; with Change it runs the transaction at once.
 	Change bool
 	// Held is the lease for which the Update runs the rule Renew; nil for any other rule. A store
-	// whose renewals need no read may let the rule decide on what the renewal's ticket, or its own
-	// memory, has of the record, under the guard of a renewal. Then Snapshot.Now is no later than
-	// the commit. The store must take only a heartbeat without events so, and read and decide again
-	// otherwise, or if the guard fails.
+	// whose renewals need no read may run the rule on the record that the renewal's ticket or its
+	// own memory holds, if it guards the write as a renewal is guarded. Then Snapshot.Now is no
+	// later than the commit. It must write only a heartbeat without events in this way; for any
+	// other change, and if the guard fails, it must read and decide again.
 	Held *Renewal
 }
 
 // Listing is a part of the list of elections.
 type Listing struct {
 	Snapshots []Snapshot
-	// Untrusted are the names, in their order, of records that cannot be trusted, as they are
-	// stored: also those that no election can have.
+	// Untrusted are the names, sorted, of records that cannot be trusted, as they are stored: even
+	// names that no election can have.
 	Untrusted []leadership.Election
-	// TooNew are the names, in their order, of records that only a newer program may decide on.
+	// TooNew are the names, sorted, of records that only a newer program may decide on.
 	TooNew []leadership.Election
-	// Next is the name to go on after; "" if no more follow. It may be set although none follow.
+	// Next is the name to continue after; "" if no more follow. It may be set although none follow.
 	Next leadership.Election
 }
 
-// Add adds what reading the election's record gave: a snapshot, or an error.
+// Add adds the result of reading the election's record: a snapshot, or an error.
 func (l *Listing) Add(e leadership.Election, s Snapshot, err error) {
 	switch {
 	case err == nil:
@@ -46,11 +46,11 @@ func (l *Listing) Add(e leadership.Election, s Snapshot, err error) {
 	}
 }
 
-// Recent is what happened lately in all elections.
+// Recent are the latest events of all elections.
 type Recent struct {
 	Events []leadership.Event
-	// Now is the store's time of the read: every event that was committed before it, but for the
-	// store's guard, is among Events.
+	// Now is the store's time of the read: Events has every event that was committed before Now
+	// less the store's guard.
 	Now time.Time
 }
 
@@ -58,38 +58,40 @@ type Recent struct {
 const (
 	DefaultHistory = 30 * 24 * time.Hour
 	MinHistory     = time.Hour
-	MaxHistory     = 876_000 * time.Hour // 100 years: an instant so much later can be computed
+	MaxHistory     = 876_000 * time.Hour // 100 years: adding it to an instant does not overflow
 )
 
-// ErrNotRenewed is the answer to a renewal whose lease is no longer the one named, or not known to
-// be: nothing was written. An Update with the rule Renew finds out why, or renews.
+// ErrNotRenewed is the answer to a renewal if the store did not find the lease that it names:
+// nothing was written. An Update with the rule Renew then renews the lease or says why not.
 var ErrNotRenewed = errors.New("not renewed")
 
-// ErrCallerLeft marks, beside StoreUnavailable, the error of a call that waited in line until its
-// caller gave it up: no fault of the store, nor of the server.
+// ErrCallerLeft is wrapped, with StoreUnavailable, in the error of a call whose caller cancelled it
+// while it waited in line. It is no failure of the store or the server.
 var ErrCallerLeft = errors.New("caller cancelled")
 
-// Renewed is the answer to one Renewal. It is small: a batch has a hundred.
+// Renewed is the answer to one Renewal. It is kept small, because a batch has a hundred.
 type Renewed struct {
-	// Record is the election's, but for HeartbeatAt. Others may have it, so it must not be changed.
+	// Record is the election's record, except for HeartbeatAt. It may be shared, so it must not be
+	// changed.
 	Record      *Record
-	HeartbeatAt time.Time // the record's now
-	Now         time.Time // of the commit; this and the next two are those of Snapshot
+	HeartbeatAt time.Time // the record's HeartbeatAt after the renewal
+	Now         time.Time // of the commit; Now, Guard and Ticket are as in Snapshot
 	Guard       time.Duration
 	Ticket      leadership.Ticket
-	// Before is the end the lease had; see Change.Before.
+	// Before is the end that the lease had; see Change.Before.
 	Before time.Time
-	// Err is nil if the heartbeat was written; else ErrNotRenewed or an error as the other calls
-	// have it.
+	// Err is nil if the heartbeat was written; otherwise ErrNotRenewed or an error as of the other
+	// calls.
 	Err error
 }
 
-// Renewed is the answer to a renewal of a lease with the end before. s is the election after it.
+// Renewed returns the answer to a renewal of a lease whose end was before. s is the election after
+// the renewal.
 func (s Snapshot) Renewed(before time.Time) Renewed {
 	return Renewed{Record: &s.Record, HeartbeatAt: s.Record.HeartbeatAt, Now: s.Now, Guard: s.Guard, Ticket: s.Ticket, Before: before}
 }
 
-// Snapshot is the election after the heartbeat. There must be no Err.
+// Snapshot returns the election after the heartbeat. Err must be nil.
 func (a *Renewed) Snapshot() Snapshot {
 	s := Snapshot{Record: *a.Record, Now: a.Now, Guard: a.Guard, Ticket: a.Ticket}
 	s.Record.HeartbeatAt = a.HeartbeatAt

@@ -14,23 +14,23 @@ import (
 
 // Limits of a hand-over.
 const (
-	// YieldWindow is how long after a yield the successor may take the lease. Then the line goes
-	// on.
+	// YieldWindow is how long after a yield the successor may take the lease. Then the next in line
+	// is granted.
 	YieldWindow = 10 * time.Second
-	// maxNamed is how many hand-overs a leader may name in one term. All of them are remembered.
+	// maxNamed is how many hand-overs a leader may begin in one term. All of them are remembered.
 	maxNamed = 8
 )
 
-// succession is a hand-over of the present term, as far as the leader and its successor have come.
-// Who the successor is may also follow from an order or a challenge: see Record.successor.
+// succession is the progress of a hand-over of the present term. The successor may also follow from
+// an order or a challenge: see Snapshot.successor.
 type succession struct {
 	To      leadership.CandidateID `json:"to,omitempty"`     // named by the leader
-	Since   time.Time              `json:"since,omitzero"`   // when that was
-	Ends    time.Time              `json:"ends,omitzero"`    // the latest end of the term that it sets
+	Since   time.Time              `json:"since,omitzero"`   // when the leader named To
+	Ends    time.Time              `json:"ends,omitzero"`    // the limit that the hand-over sets for the term
 	Ready   leadership.CandidateID `json:"ready,omitempty"`  // the candidate that is ready to take the lease over
-	Key     leadership.KeyHash     `json:"key,omitzero"`     // of that incarnation; no other takes it
-	Yielded time.Time              `json:"yielded,omitzero"` // the leader has stopped; until then Ready may take the lease
-	Bound   leadership.CandidateID `json:"bound,omitempty"`  // until one is ready: the candidate whose key Key is
+	Key     leadership.KeyHash     `json:"key,omitzero"`     // of the incarnation of Ready or Bound; no other can take over
+	Yielded time.Time              `json:"yielded,omitzero"` // set once the leader has yielded: until when Ready may take the lease
+	Bound   leadership.CandidateID `json:"bound,omitempty"`  // before Ready is set: the candidate whose key Key is
 }
 
 func (s succession) Validate() error {
@@ -53,29 +53,30 @@ func (s succession) Validate() error {
 	return form.Instants(s.Since, s.Ends, s.Yielded)
 }
 
-// bound is the candidate of which one incarnation alone can be the successor, ready or not.
+// bound returns the candidate of which only one incarnation, that with Key, can be the successor.
 func (s succession) bound() leadership.CandidateID { return cmp.Or(s.Ready, s.Bound) }
 
-// bind makes one incarnation of the candidate the successor, unless one is ready already.
+// bind makes one incarnation of the candidate the successor, unless one of it is ready already. It
+// does nothing for the zero key.
 func (s *succession) bind(c leadership.CandidateID, key leadership.KeyHash) {
 	if s.Ready != c && key != (leadership.KeyHash{}) {
 		s.Bound, s.Key, s.Ready = c, key, ""
 	}
 }
 
-// unbind forgets which incarnation is the successor.
+// unbind allows any incarnation to be the successor again.
 func (s *succession) unbind() { s.Bound, s.Key, s.Ready = "", leadership.KeyHash{}, "" }
 
 // Yielded reports whether the leader has stopped, so that its successor may take the lease.
 func (r *Record) Yielded() bool { return !r.Standing.Succession.Yielded.IsZero() }
 
-// Leads reports whether c names the lease of the present leader, which has not yielded.
+// Leads reports whether c names the live lease of the present leader, and that has not yielded.
 func (s *Snapshot) Leads(c Renewal) bool {
 	return c.Holds(&s.Record) && s.Live() && !s.Record.Yielded()
 }
 
-// successor is the candidate that the present leader is to hand over to; "" if there is none. An
-// operator's order comes first, then a better candidate, then the leader's own choice.
+// successor returns the candidate that the present leader is to hand over to; "" if there is none.
+// An operator's order comes first, then a better candidate, then the leader's own choice.
 func (s *Snapshot) successor() leadership.CandidateID {
 	r := s.Record
 	if r.Yielded() {
@@ -89,7 +90,7 @@ func (s *Snapshot) successor() leadership.CandidateID {
 	return cmp.Or(r.Standing.Challenger, r.Standing.Succession.To)
 }
 
-// succession is the hand-over that is under way.
+// succession returns the present hand-over as callers see it; zero if there is none.
 func (s *Snapshot) succession() (n leadership.Succession) {
 	n.To = s.successor()
 	if n.To == "" || !s.Live() {
@@ -111,8 +112,8 @@ func (s *Snapshot) succession() (n leadership.Succession) {
 
 func withinOf(c leadership.HandOver) time.Duration { return cmp.Or(c.Within, leadership.DefaultWithin) }
 
-// handOvers are those that the leader has named under a token, so that a late copy of one is known:
-// digests, with spaces between.
+// handOvers are the hand-overs that the leader has begun under a token, so that a late copy of one
+// is recognized: digests, separated by spaces.
 type handOvers struct {
 	Token leadership.Token `json:"fencingToken"`
 	Words string           `json:"words"`
@@ -132,7 +133,7 @@ func (h handOvers) under(t leadership.Token) []string {
 	return strings.Fields(h.Words)
 }
 
-// wordsOf stand for the call, as the leader has made it.
+// wordsOf returns a digest of the call as the leader made it.
 func wordsOf(c leadership.HandOver) string {
 	if c.Chosen {
 		c.To = ""
@@ -254,13 +255,14 @@ func yield(s Snapshot, cmd leadership.Yield) (Change, error) {
 	if now.Yielded = form.Later(s.Now, YieldWindow); r.LeaseEnd().Before(now.Yielded) {
 		now.Yielded = form.Later(r.LeaseEnd(), 0)
 	}
-	ch.Record.EndsBy, ch.Record.EndsBecause = ch.Record.Standing.end() // no promise is broken: the leader gives it up
+	ch.Record.EndsBy, ch.Record.EndsBecause = ch.Record.Standing.end() // may be earlier than promised: the leader gives that up
 	ch.announce(leadership.EventYielded, "")
 	ch.explain("", leadership.Detail{To: now.Ready})
 	return ch, nil
 }
 
-// barrier is the first of what stands against a grant to the candidate, beside the present leader.
+// barrier returns the first cause other than the present leader that forbids a grant to the
+// candidate.
 func (s *Snapshot) barrier(c leadership.CandidateID, principal []string) (first leadership.Cause, barred bool) {
 	for _, one := range s.barriers(c, principal) {
 		if one.Code != leadership.ReasonHeld {
@@ -276,8 +278,9 @@ func (s *Snapshot) takesOver(c AcquireCommand) bool {
 	return s.Live() && s.Record.Yielded() && now.Ready == c.CandidateID && now.Key.Equal(c.KeyHash) && !witness(c.Candidacy)
 }
 
-// takeOver ends the term of the leader that has yielded, and grants the lease to its successor: no
-// reader sees a vacancy between. Standing orders and the quorum count as for any candidate.
+// takeOver ends the term of the leader that has yielded and grants the lease to its successor in
+// one change, so no reader sees a vacancy. Standing orders and the quorum count as for any
+// candidate.
 func (s *Snapshot) takeOver(c AcquireCommand) (Change, error) {
 	if why, barred := s.barrier(c.CandidateID, c.Principal); barred {
 		return Change{}, s.refuseBarred(c.CandidateID, []leadership.Cause{why})
@@ -299,11 +302,11 @@ func (s *Snapshot) takeOver(c AcquireCommand) (Change, error) {
 	return ch, nil
 }
 
-// ended is why the last term ended, for the leader that inherits from it. Of a release it says
-// nothing, so that most records need not have it.
+// ended is why the last term ended, for the leader that inherits from it. It is zero after a
+// release, so that most records need not store it.
 type ended struct {
 	Token   leadership.Token     `json:"token,omitempty"`
-	Because leadership.EndReason `json:"because,omitempty"` // "": not known
+	Because leadership.EndReason `json:"because,omitempty"` // "": unknown
 }
 
 func (e ended) Validate() error {
@@ -313,7 +316,7 @@ func (e ended) Validate() error {
 	return e.Token.Validate()
 }
 
-// endedBy is why a term ended with an event of the type.
+// endedBy returns why a term ended, if its last event has that type.
 func endedBy(t leadership.EventType, token leadership.Token, because leadership.EndReason) ended {
 	switch t {
 	case leadership.EventReleased:
@@ -326,7 +329,7 @@ func endedBy(t leadership.EventType, token leadership.Token, because leadership.
 	return ended{token, leadership.EndsDeleted}
 }
 
-// because is why the term with the token ended, as far as that is known.
+// because returns why the term with the token ended; "" if unknown.
 func (e ended) because(t leadership.Token) leadership.EndReason {
 	if e.Token == t {
 		return e.Because

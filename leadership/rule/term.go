@@ -30,7 +30,7 @@ func termMembers(p *leadership.TermPolicy) []member {
 	}
 }
 
-// valueField is a value that has a JSON form of its own, and perhaps a method Validate.
+// valueField is a field whose value encodes itself as JSON, and perhaps has a method Validate.
 type valueField[T comparable] struct{ value *T }
 
 func value[T comparable](v *T) field { return valueField[T]{v} }
@@ -56,13 +56,13 @@ func (f valueField[T]) decode(text json.RawMessage) error {
 	return nil
 }
 
-// ends are the latest ends of the present term, by what sets each; zero: none. The earliest is
+// ends are the limits of the present term, one for each cause; zero: no limit. The earliest is
 // Record.EndsBy.
 type ends struct {
 	Term     time.Time `json:"term,omitzero"`
 	Approval time.Time `json:"approval,omitzero"`
 	Stuck    time.Time `json:"stuck,omitzero"`
-	// Ordered is set by an operator's order, Because says which.
+	// Ordered is set by an operator's order; Because says by which kind.
 	Ordered time.Time            `json:"ordered,omitzero"`
 	Because leadership.EndReason `json:"because,omitempty"`
 	// Challenged is set by a better candidate.
@@ -85,14 +85,14 @@ func (e ends) Validate() error {
 	return form.Instants(e.Term, e.Approval, e.Stuck, e.Ordered, e.Challenged, e.Whole.At)
 }
 
-// limited reports whether anything sets a latest end of the present term.
+// limited reports whether the present term has a limit.
 func (s Standing) limited() bool {
 	at, _ := s.end()
 	return !at.IsZero()
 }
 
-// end is the earliest of what ends the present term; zero if there is none. Once the leader has
-// yielded nothing else counts: it has stopped.
+// end returns the earliest limit of the present term and its reason; zero if there is none. Once
+// the leader has yielded, only the end that this sets counts.
 func (s Standing) end() (at time.Time, because leadership.EndReason) {
 	if at := s.Succession.Yielded; !at.IsZero() {
 		return at, leadership.EndsHandOver
@@ -118,8 +118,9 @@ func (s Standing) end() (at time.Time, because leadership.EndReason) {
 	return at, because
 }
 
-// TermMoved is s with what limits the present term that much later, for a store whose clock has
-// jumped while the lease stood still. The lease of a peer has not stood still: its end stays.
+// TermMoved returns s with the limits of the present term moved on by that much, for a store whose
+// clock has jumped while its leases stood still. The lease of a peer did not stand still, so its
+// end stays.
 func (s Standing) TermMoved(by time.Duration) Standing {
 	e := &s.Ends
 	all := []*time.Time{
@@ -167,10 +168,10 @@ func (c *Change) limit(promised time.Time) {
 	}
 }
 
-// relax lifts the ends of the present term that the policy no longer sets. What it sets anew counts
-// from the next grant, approval or progress on. before said until now who should lead: a challenge
-// under other rules is taken back, and a leader whose preferred capabilities are not known any more
-// is safe for the rest of its term.
+// relax lifts the limits of the present term that the policy no longer sets. New limits count from
+// the next grant, approval or progress. before is the previous ballot policy: if it differs, a
+// challenge is taken back, and a leader whose preferred capabilities are no longer known is safe
+// for the rest of its term.
 func (c *Change) relax(before leadership.BallotPolicy) {
 	r := &c.Record
 	p, e := r.Policy.Term, r.Standing.Ends
@@ -208,8 +209,8 @@ func (c *Change) relax(before leadership.BallotPolicy) {
 	}
 }
 
-// endsOrdered lets the lease end at the end that was promised, by an operator's order. An eviction
-// stays one, because nothing lifts it.
+// endsOrdered ends the term at the promised end, by an operator's order. An eviction stays the
+// reason, because nothing lifts it.
 func (c *Change) endsOrdered(because leadership.EndReason) {
 	promised, e := c.Record.LeaseEnd(), &c.Record.Standing.Ends
 	if e.Because != leadership.EndsEvicted {
@@ -221,8 +222,8 @@ func (c *Change) endsOrdered(because leadership.EndReason) {
 	c.limit(promised)
 }
 
-// endsNoLonger lifts the end that an operator's order has set for that reason, unless another order
-// that stands asks for it too.
+// endsNoLonger lifts the end that an operator's order has set for that reason, unless another
+// standing order also ends the term.
 func (c *Change) endsNoLonger(because leadership.EndReason, now time.Time) {
 	r := &c.Record
 	e := &r.Standing.Ends
@@ -235,7 +236,7 @@ func (c *Change) endsNoLonger(because leadership.EndReason, now time.Time) {
 	c.limit(r.LeaseEnd())
 }
 
-// orderedEnd is why standing orders end the present term; "" if none does.
+// orderedEnd returns why a standing order ends the present term; "" if none does.
 func (r *Record) orderedEnd(now time.Time) leadership.EndReason {
 	for _, o := range r.Standing.overrides(now) {
 		switch {

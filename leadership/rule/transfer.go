@@ -10,29 +10,29 @@ import (
 
 // CarryCommand brings an election from an old store into a new one.
 type CarryCommand struct {
-	From Snapshot // as the old store had it, read or committed before the new store was read
+	From Snapshot // the election in the old store, read or committed before the new store was read
 }
 
 const (
-	// carryRoom is how far a carried election's revision lies above the old store's: further than
-	// the events of the tombstone that the old store gets afterwards, so that a reader of both sees
-	// no revision come back.
+	// carryRoom is how far a carried election's revision lies above the old store's: more than the
+	// events of the tombstone that the old store gets afterwards, so that a reader of both stores
+	// sees no revision twice.
 	carryRoom leadership.Revision = 3
 	// carrySlack is how much longer than necessary a carried election is locked, so that it needs
-	// no longer lock when it is carried again over a slower line.
+	// no longer lock if it is carried again over a slower connection.
 	carrySlack = time.Second
 )
 
-// Carry decides in the new store. The election goes on from its token, with its policy and
+// Carry decides in the new store. The election continues from its token, with its policy and
 // standing. It has no leader, because leases are not carried, and no lease is granted before the
-// one that the old store knew would have ended by itself, its lock delay included: its leader
-// believes in it until then. The revision goes on above the old store's, with a gap before it: the
-// history stays in the old store.
+// lease in the old store and its lock delay would have ended: its leader believes in it until then.
+// The revision continues above the old store's, with a gap before it: the history stays in the old
+// store.
 //
-// An election that the new store has already, at the same token or a later one, stays as it is but
-// for a longer lock, if it needs one. So the same again does what once did, also after the old
-// store got its tombstone. Only while the election is alive in the old store its policy there
-// counts, until the election has a leader in the new store.
+// An election that the new store already has, at the same token or a later one, stays as it is
+// except for a longer lock, if it needs one. So Carry may be repeated, even after the old store got
+// its tombstone. Until the election has a leader in the new store, its policy in the old store
+// counts, as long as it is not deleted there.
 //
 // Errors: LeaseHeld if the election has a leader in the new store under a token that is not above
 // the old store's: the new store is in use; RecordCorrupt if what was read cannot be carried.
@@ -52,13 +52,13 @@ func Carry(s Snapshot, c CarryCommand) (Change, error) {
 		return Change{}, nil
 	}
 	ch, has := s.change(), s.has(from)
-	if !has { // before any event: those of one change follow each other
+	if !has { // before any event: the events of one change have consecutive revisions
 		ch.Record.Revision = max(s.Record.Revision, from.Revision+carryRoom-1) // announce adds one
 	}
 	if s.Record.LeaderID != "" {
 		ch.expire(s.Guard)
 	}
-	if !has && ch.Record.Token <= from.Token { // else it has a history of its own here, and only its revision is behind
+	if !has && ch.Record.Token <= from.Token { // otherwise it has a history of its own here, and only its revision is behind
 		ch.Record.Token, ch.Record.Policy, ch.Record.Deleted = from.Token, from.Policy, from.Deleted
 		ch.Record.Standing, ch.Record.Needs = from.Vacated(c.From.Now, 0).Standing.moved(s.Now.Sub(c.From.Now)), from.Needs
 		ch.Record.Standing.Created = from.created()
@@ -69,13 +69,13 @@ func Carry(s Snapshot, c CarryCommand) (Change, error) {
 	if locked > s.barred() {
 		ch.lock(s.Now, locked+carrySlack)
 	} else if r := ch.Record; r.EndedAt.IsZero() && (r.Token > 0 || r.Policy.RetireAfter > 0) {
-		ch.lock(s.Now, 0) // it ended before; what is to be retired is vacant from now
+		ch.lock(s.Now, 0) // the lease ended before; for RetireAfter the vacancy begins now
 	}
 	ch.announce(s.transferred(ch.Record), "")
 	return ch.trusted(s)
 }
 
-// has reports whether the election as another store has it is here already.
+// has reports whether s already has the election as it is in the other store.
 func (s *Snapshot) has(from Record) bool {
 	r := s.Record
 	if r.Token < from.Token || r.Revision <= from.Revision {
@@ -85,7 +85,8 @@ func (s *Snapshot) has(from Record) bool {
 		r.Standing.bars() == from.Standing.bars() && r.Standing.Delegated == from.Standing.Delegated
 }
 
-// barred returns how long no other candidate may lead if the present leader stops without a word.
+// barred returns how long no other candidate may lead if the present leader stops without a
+// release.
 func (s *Snapshot) barred() time.Duration {
 	r := s.Record
 	switch {
@@ -97,14 +98,14 @@ func (s *Snapshot) barred() time.Duration {
 	return 0
 }
 
-// lock lets no lease be granted for that long from now on, though the election is vacant. The next
-// ballot opens after that.
+// lock locks the vacant election for d from now on: no lease is granted, and the next ballot opens
+// after that.
 func (c *Change) lock(now time.Time, d time.Duration) {
 	c.Record.EndedAt, c.Record.LockFor = now, d
 	c.Record.Standing.closeBallot()
 }
 
-// transferred returns the type of the event by which a vacant election becomes r.
+// transferred returns the type of the event that turns the vacant election into r.
 func (s *Snapshot) transferred(r Record) leadership.EventType {
 	switch {
 	case r.Deleted:
@@ -115,7 +116,7 @@ func (s *Snapshot) transferred(r Record) leadership.EventType {
 	return leadership.EventConfigured
 }
 
-// trusted returns the change if what it writes would be trusted.
+// trusted returns the change if the record that it writes passes Verify.
 func (c Change) trusted(s Snapshot) (Change, error) {
 	s.Record = c.Record
 	if err := VerifyAlone(s); err != nil {
@@ -124,19 +125,20 @@ func (c Change) trusted(s Snapshot) (Change, error) {
 	return c, nil
 }
 
-// MinRaise and MaxRaise are the limits of RaiseCommand.Above. Half of all tokens are left.
+// MinRaise and MaxRaise are the limits of RaiseCommand.Above. MaxRaise leaves half of all tokens.
 const (
 	MinRaise leadership.Revision = 2
 	MaxRaise leadership.Revision = 1 << 52
 )
 
-// RaiseCommand brings an election past what was seen of it in a time that its store has forgotten.
+// RaiseCommand raises an election above every token and revision that was seen before its store was
+// restored from a backup.
 type RaiseCommand struct {
-	// Above is what its token and its revision become. It must be at least as high as every
-	// revision that was ever seen of the election, and so as every token, which is never above its
-	// revision; and higher than the revision in the store.
+	// Above becomes both the token and the revision. It must be higher than the revision in the
+	// store, and at least as high as every revision that was ever seen of the election. (A token is
+	// never above its revision.)
 	Above leadership.Revision
-	// Lock is how long no lease is granted, unless the record itself asks for longer.
+	// Lock is how long no lease is granted, unless the record requires longer.
 	Lock time.Duration
 }
 
@@ -146,12 +148,12 @@ type RaiseCommand struct {
 // a lease as the election is configured from now, and after Lock, whichever is last. An election
 // that was never seen is created.
 //
-// One that was raised so already stays as it is; its token is its revision, as no other election's
-// is.
+// An election that was already raised to Above stays as it is. It is recognized by a token that
+// equals its revision, which no other election has.
 //
-// Errors: InvalidArgument if Above is not higher than the revision in the store: either it is too
-// low, or the election has gone on since it was raised; or if it was raised so already, with a
-// shorter lock.
+// Errors: InvalidArgument if Above is not higher than the revision in the store, because it is too
+// low or the election has changed since it was raised; or if the election was already raised to
+// Above with a shorter lock.
 func Raise(s Snapshot, c RaiseCommand) (Change, error) {
 	r := s.Record
 	switch {
@@ -172,7 +174,7 @@ func Raise(s Snapshot, c RaiseCommand) (Change, error) {
 	ch.Record.Revision, ch.Record.Token = c.Above-1, leadership.Token(c.Above) // the event adds one
 	lock := max(s.barred(), c.Lock+s.Guard, max(r.LeaseDuration, r.Policy.EffectiveLease())+r.Policy.LockDelay+s.Guard)
 	if r.LeaderID != "" {
-		ch.Record.Standing = s.ended().Record.Standing // with what bars the next grant
+		ch.Record.Standing = s.ended().Record.Standing // including what bars the next grant
 		ch.vacate(leadership.EventExpired, s.Now, lock)
 		return ch.trusted(s)
 	}

@@ -10,7 +10,7 @@ import (
 	"regent/leadership/internal/form"
 )
 
-// verdicts are those on the present term: digests of principals, with spaces between.
+// verdicts are the verdicts on the present term: digests of principals, separated by spaces.
 type verdicts struct {
 	Bad  string `json:"bad,omitempty"`
 	Good string `json:"good,omitempty"`
@@ -30,7 +30,7 @@ func judge(s Snapshot, c leadership.Judge) (Change, error) {
 	}
 	digest := form.Digest(c.Actor)
 	if c.Token == r.Token && r.Standing.Deposed.Token == c.Token && r.LeaderID == "" {
-		return Change{}, nil // the term has ended for this reason, or for another
+		return Change{}, nil // the term has already ended
 	}
 	if err := Check(s, c.Token); err != nil {
 		return Change{}, err
@@ -82,7 +82,7 @@ func stepDown(s Snapshot, c leadership.StepDown) (Change, error) {
 		ID: leadership.OverrideID(fmt.Sprintf("%s-%d", leadership.OverrideBan, ch.Record.Revision)), Kind: leadership.OverrideBan, CandidateID: c.CandidateID,
 		Actor: string(c.CandidateID), Reason: c.Reason, Since: since, Until: since.Add(c.For),
 	}
-	overrides := &ch.Record.Standing.Overrides // an operator's ban of the candidate stays, too
+	overrides := &ch.Record.Standing.Overrides // added to an operator's ban of the candidate, if there is one
 	*overrides = leadership.NewOverrides(append(ch.Record.Standing.overrides(s.Now), o))
 	detail := detailOf(o)
 	detail.EndsBecause = s.Record.yields(s.Now)
@@ -107,6 +107,6 @@ func requestApproval(s Snapshot, c leadership.RequestApproval) (Change, error) {
 	ch := s.change()
 	ch.Record.Standing.Approval.Asked, ch.Record.Standing.Approval.AskedEpoch = true, c.NewEpoch
 	ch.announce(leadership.EventApprovalRequested, "")
-	ch.explain(c.Note, leadership.Detail{EndsBy: r.Standing.Ends.Approval, NewEpoch: c.NewEpoch}) // none if the policy is newer than the term
+	ch.explain(c.Note, leadership.Detail{EndsBy: r.Standing.Ends.Approval, NewEpoch: c.NewEpoch}) // EndsBy is zero if the policy is newer than the term
 	return ch, nil
 }

@@ -13,12 +13,13 @@ import (
 	"regent/leadership/rule"
 )
 
-// Do carries out a command. Where the caller is verified, that principal is the actor of an order,
-// an unlock and a verdict. The lease that an order returns has the overrides.
+// Do carries out a command. A verified caller is the actor of an order, an unlock or a verdict. The
+// lease that an order returns has the overrides.
 //
-// A change of an election that has seats is told to all of them before it is answered. After an
-// error it may be made, and not all may have heard: the same again tells them, or the next acquire
-// or tick. It is OutcomeUnknown if one that was to be a seat was configured for itself meanwhile.
+// Do tells all seats of an election of its change before it returns. After an error the change may
+// be made without all seats being told: repeat the call to tell them, or leave it to the next
+// acquire or tick. It returns OutcomeUnknown if an election that was to become a seat was
+// configured for another use meanwhile.
 //
 // Errors: those of Validate and of Apply.
 func (s *Service) Do(ctx context.Context, c leadership.Command) (leadership.Lease, error) {
@@ -64,7 +65,7 @@ func (s *Service) Do(ctx context.Context, c leadership.Command) (leadership.Leas
 	return l, nil
 }
 
-// signed is the command with the principal that gives it, where it has one.
+// signed returns the command with its Actor set, if it has one.
 func signed(ctx context.Context, c leadership.Command) (leadership.Command, error) {
 	var err error
 	switch c := c.(type) {
@@ -78,11 +79,11 @@ func signed(ctx context.Context, c leadership.Command) (leadership.Command, erro
 		c.Actor, err = actor(ctx, c.Actor)
 		return c, err
 	}
-	return c, nil // that of a pointer to one of these goes unchecked: rule.Apply refuses it
+	return c, nil // a pointer to one of these is not checked here: rule.Apply refuses it
 }
 
-// actor is the principal that makes a call: the verified one, or the one named if none is. A name
-// that is too long for an order is cut, and ends with what tells it apart.
+// actor returns the principal that makes a call: the verified one, or named if the caller is not
+// verified. See bounded.
 func actor(ctx context.Context, named string) (string, error) {
 	verified := leadership.Actor(ctx)
 	if verified != "" && named != "" {
@@ -91,7 +92,7 @@ func actor(ctx context.Context, named string) (string, error) {
 	return cmp.Or(bounded(verified), named), nil
 }
 
-// bounded is a principal's name, cut if it is too long.
+// bounded returns a principal's name; the end of one that is too long is replaced by its digest.
 func bounded(name string) string {
 	if len(name) <= leadership.MaxActorBytes {
 		return name
@@ -100,7 +101,7 @@ func bounded(name string) string {
 	return strings.ToValidUTF8(name[:leadership.MaxActorBytes-len(digest)-1], "") + "#" + digest
 }
 
-// principal is the names of the verified principal, as a record may keep them.
+// principal returns the names of the verified principal, each short enough for a record.
 func principal(ctx context.Context) []string {
 	names := leadership.Principal(ctx)
 	for i, name := range names {

@@ -12,20 +12,21 @@ func effectsOf(e leadership.Election) rule.LogID {
 	return rule.LogID{Election: e, Kind: rule.LogEffects}
 }
 
-// BeginEffect notes that the leader is about to cause an effect. The answer's state is EffectNew,
-// also of a call that is repeated with the same attempt: the leader may cause it. It is EffectDone
-// if a leader has finished it, with the result, and EffectInDoubt if an earlier one, or another
-// attempt of the same, has begun it and not finished it: then the leader finds out whether the
-// target has it, and finishes it.
+// BeginEffect notes that the leader is about to cause an effect, and returns its state:
+//
+//   - EffectNew: the leader may cause it. A call repeated with the same attempt gets this, too.
+//   - EffectDone, with the result: a leader has finished it.
+//   - EffectInDoubt: an earlier leader, or another attempt, has begun it and not finished it. The
+//     leader must find out whether the effect took place, and finish it.
 //
 // This is not exactly once: a leader that stops between the effect and FinishEffect leaves it in
-// doubt. A target that takes an idempotency key should get the effect's id as that. The caller's
-// lease is verified when it first begins or finishes one; from then on the log's own mark guards
-// it, and no earlier leader can begin any. An effect is forgotten once MaxEffects newer ones are
-// done, or if the store is restored from a backup that does not have it.
+// doubt. If the target of the effect takes an idempotency key, use the effect's id. The caller's
+// lease is verified when it first begins or finishes an effect; from then on the log's mark guards
+// the log, and no earlier leader can begin any. An effect is forgotten once MaxEffects newer ones
+// are done, or if the store is restored from a backup that does not have it.
 //
-// Errors: TokenStale, once a later leader has begun one, or has inherited; LeaseLost;
-// LimitExceeded, with MaxOpenEffects that are not finished; InvalidArgument.
+// Errors: TokenStale, once a later leader has begun an effect or has inherited; LeaseLost;
+// LimitExceeded, with MaxOpenEffects unfinished effects; InvalidArgument.
 func (l *Ledger) BeginEffect(ctx context.Context, r leadership.EffectRequest) (leadership.Effect, error) {
 	return l.effect(ctx, r, func(log rule.Log, c rule.Renewal) (rule.LogChange, error) {
 		return rule.BeginEffect(log, c, r.ID, r.Attempt)
@@ -33,9 +34,9 @@ func (l *Ledger) BeginEffect(ctx context.Context, r leadership.EffectRequest) (l
 }
 
 // FinishEffect notes that an effect was caused, with its result, for leaders that begin it later.
-// The caller, or an earlier leader, has begun it. The same call again gives the same answer.
+// The caller or an earlier leader must have begun it. Idempotent.
 //
-// Errors: NotFound, if it was not begun; InvalidArgument, if it is done with another result;
+// Errors: NotFound, if it was not begun; InvalidArgument, if it was finished with another result;
 // TokenStale; LeaseLost; PayloadTooLarge.
 func (l *Ledger) FinishEffect(ctx context.Context, r leadership.FinishRequest) (leadership.Effect, error) {
 	var err error
@@ -47,7 +48,7 @@ func (l *Ledger) FinishEffect(ctx context.Context, r leadership.FinishRequest) (
 	})
 }
 
-// effect changes an effect, and says how it stands then for the caller.
+// effect runs a rule on the effects, and returns the effect's state for the caller.
 func (l *Ledger) effect(ctx context.Context, r leadership.EffectRequest, decide func(rule.Log, rule.Renewal) (rule.LogChange, error)) (leadership.Effect, error) {
 	c, err := renewal(r.LeaseRequest)
 	if err != nil {

@@ -19,14 +19,14 @@ import (
 	"regent/leadership/rule"
 )
 
-// Ledger is what leaders leave behind: checkpoints and journals, and decisions on what they were
-// asked. It validates, verifies leases, and runs the rules in the transactions of a Journal.
+// Ledger keeps checkpoints, journals, effects and proposals. It validates requests, verifies
+// leases, and runs the rules in the transactions of a Journal.
 type Ledger struct {
 	service *Service
 	journal Journal
 
-	// Told, if set, is called with the proposals that each Propose and Decide leaves, and whether
-	// it was about one that is open. It must not block.
+	// Told, if set, is called after each Propose and Decide with the resulting proposals, and
+	// whether the proposal of the call is open. It must not block.
 	Told func(all leadership.Proposals, open bool)
 }
 
@@ -41,13 +41,13 @@ func NewLedger(service *Service, journal Journal) *Ledger {
 
 type wholeKey struct{}
 
-// WithWhole returns a context by which a Ledger tells bytes how many all effects, or all proposals,
-// of an election have, which a call has read, and written anew if it changed one.
+// WithWhole returns a context with which a Ledger stores in bytes the size of all effects, or all
+// proposals, of the election: a call reads them all, and writes them all if it changes one.
 func WithWhole(ctx context.Context, bytes *atomic.Int64) context.Context {
 	return context.WithValue(ctx, wholeKey{}, bytes)
 }
 
-// tellWhole is told of each log that a rule sees, and of the one that it leaves.
+// tellWhole stores the size of the log for WithWhole.
 func tellWhole(ctx context.Context, log rule.Log) {
 	if bytes, ok := ctx.Value(wholeKey{}).(*atomic.Int64); ok {
 		bytes.Store(int64(len(log.Body)))
@@ -72,7 +72,7 @@ func checkpoint(r leadership.CheckpointRequest) (leadership.Checkpoint, error) {
 	return p, nil
 }
 
-// oneOf accepts JSON of so many bytes, made compact, or a URI.
+// oneOf accepts either JSON of at most that many bytes, which it returns without spaces, or a URI.
 func oneOf(data json.RawMessage, uri string, most int) (json.RawMessage, error) {
 	switch {
 	case (len(data) == 0) == (uri == ""):
@@ -86,7 +86,7 @@ func oneOf(data json.RawMessage, uri string, most int) (json.RawMessage, error) 
 	return small("data", data, most, "and send its uri")
 }
 
-// small is the JSON without spaces, if that is not too long; nil if there is none.
+// small returns the JSON without spaces, or an error if that is too long; nil if data is empty.
 func small(field string, data json.RawMessage, most int, remedy string) (json.RawMessage, error) {
 	if len(data) == 0 {
 		return nil, nil
@@ -99,7 +99,7 @@ func small(field string, data json.RawMessage, most int, remedy string) (json.Ra
 	return data, err
 }
 
-// compact is the JSON without spaces.
+// compact returns the JSON without spaces.
 func compact(field string, data json.RawMessage) (json.RawMessage, error) {
 	if !utf8.Valid(data) {
 		return nil, leadership.Invalid(field, fmt.Errorf("%s is JSON in UTF-8", field))
@@ -112,12 +112,12 @@ func compact(field string, data json.RawMessage) (json.RawMessage, error) {
 }
 
 // PutCheckpoint replaces the checkpoint of the election. The caller's lease is verified when it
-// first puts one; from then on the log's own mark guards it. The sequence tells a late copy of an
-// earlier call: it changes nothing. The same call again gives the same answer, unless another one
-// followed. In a new epoch the leader counts on.
+// first puts one; from then on the log's mark guards it. A late copy of an earlier call is
+// recognized by its sequence and changes nothing. Repeating the last call gives the same answer.
+// The sequence continues in a new epoch.
 //
 // Errors: TokenStale, once a later leader has inherited; IndexMismatch, with the present sequence
-// as its Index, if the call's does not follow on it; LeaseLost; InvalidArgument; PayloadTooLarge.
+// as its Index, if r.Sequence is not the next one; LeaseLost; InvalidArgument; PayloadTooLarge.
 func (l *Ledger) PutCheckpoint(ctx context.Context, r leadership.CheckpointRequest) (leadership.Checkpoint, error) {
 	c, err := renewal(r.LeaseRequest)
 	if err != nil {
@@ -131,7 +131,7 @@ func (l *Ledger) PutCheckpoint(ctx context.Context, r leadership.CheckpointReque
 	return of(log, err, rule.Log.Checkpoint)
 }
 
-// write runs a rule on a log. If its leader has not opened the log, it does that first.
+// write runs a rule on a log. If the leader has not opened the log yet, it opens it first.
 func (l *Ledger) write(ctx context.Context, id rule.LogID, c rule.Renewal, open func(rule.Log, rule.Renewal) (rule.LogChange, error), decide func(rule.Log) (rule.LogChange, error)) (rule.Log, error) {
 	log, err := l.journal.Amend(ctx, id, decide)
 	if !errors.Is(err, rule.ErrUnopened) {
@@ -173,7 +173,7 @@ func look[T any](ctx context.Context, l *Ledger, id rule.LogID, read func(rule.L
 	return of(log, err, read)
 }
 
-// of is what a call returns of a log, if it has not failed.
+// of returns err, or read(log) if err is nil.
 func of[T any](log rule.Log, err error, read func(rule.Log) (T, error)) (T, error) {
 	if err != nil {
 		return *new(T), err
@@ -181,11 +181,11 @@ func of[T any](log rule.Log, err error, read func(rule.Log) (T, error)) (T, erro
 	return read(log)
 }
 
-// Inherit adds to a lease that was just granted what earlier leaders left behind: the last
-// checkpoint, unless the caller has put it itself, and the effects in doubt. The marks are raised
-// first, so that nothing of an earlier leader can follow; that of effects only if there are any,
-// and BeginEffect finds what comes later. And it adds the proposals that are open, which need no
-// mark: what is decided until the caller decides one stands.
+// Inherit adds to a new grant the state that earlier leaders left: the last checkpoint, unless the
+// caller has put it itself, and the effects in doubt. It first raises the marks, so that no write
+// of an earlier leader can follow; the mark of effects only if there are any, for BeginEffect finds
+// those that come later. It also adds the open proposals, which need no mark: decisions of earlier
+// leaders are valid until the caller decides one.
 //
 // Error: TokenStale, if a later leader has inherited.
 func (l *Ledger) Inherit(ctx context.Context, g *leadership.Grant) error {
@@ -212,13 +212,13 @@ func (l *Ledger) Inherit(ctx context.Context, g *leadership.Grant) error {
 	return err
 }
 
-// clocksApart is more than the clocks of one store's servers are.
+// clocksApart is more than the clocks of one store's servers differ.
 const clocksApart = time.Second
 
 // OpenJournal verifies the caller's lease and raises the journal's mark to its token. No earlier
-// leader can append then, so entries read from then on are complete. Idempotent. A new epoch
-// alone does not stop the journal: what was sent under the token before may land until the leader
-// opens it, or appends, under the next one.
+// leader can append after that, so entries read from then on are complete. Idempotent. A new epoch
+// alone does not raise the mark: appends under the previous token succeed until the leader opens
+// the journal, or appends, under the next one.
 //
 // Errors: LeaseLost; TokenStale.
 func (l *Ledger) OpenJournal(ctx context.Context, r leadership.LeaseRequest) (leadership.JournalHead, error) {
@@ -230,7 +230,7 @@ func (l *Ledger) OpenJournal(ctx context.Context, r leadership.LeaseRequest) (le
 	return of(log, err, rule.Log.Journal)
 }
 
-// Head reads where a journal stands, strongly.
+// Head reads the head of a journal, strongly.
 func (l *Ledger) Head(ctx context.Context, e leadership.Election) (leadership.JournalHead, error) {
 	return look(ctx, l, rule.LogID{Election: e, Kind: rule.LogJournal}, rule.Log.Journal)
 }
@@ -266,9 +266,9 @@ func entries(r leadership.AppendRequest) ([]leadership.Entry, error) {
 	return all, nil
 }
 
-// AppendJournal adds entries after the index that the leader knows; all or none. What it reports as
-// done is durable. If the reply was lost, the same call again gives the same answer. A leader that
-// has not opened the journal does so by it.
+// AppendJournal adds entries after the index r.After; all or none. They are durable when it
+// returns. After a lost reply, repeat the call to get the same answer. It also opens the journal
+// for the leader, if needed.
 //
 // Errors: IndexMismatch, with the present index; TokenStale, once a later leader has opened it;
 // LeaseLost; LimitExceeded, until a snapshot makes room; InvalidArgument; PayloadTooLarge.
@@ -285,12 +285,12 @@ func (l *Ledger) AppendJournal(ctx context.Context, r leadership.AppendRequest) 
 	return of(log, err, rule.Log.Journal)
 }
 
-// SnapshotJournal puts a snapshot, and deletes the entries that it stands for. Idempotent. It does
-// nothing if there is one up to a later index, which stands for more.
+// SnapshotJournal replaces entries with a snapshot. Idempotent. It does nothing if there is a
+// snapshot up to a later index.
 //
-// Errors: IndexMismatch, if the journal has not so many entries; TokenStale; LeaseLost;
-// InvalidArgument, also if there is another snapshot up to the same index: a follower may have read
-// it; PayloadTooLarge.
+// Errors: IndexMismatch, if the journal has fewer entries; TokenStale; LeaseLost; InvalidArgument,
+// also if there is another snapshot up to the same index, which a follower may have read;
+// PayloadTooLarge.
 func (l *Ledger) SnapshotJournal(ctx context.Context, r leadership.SnapshotRequest) (leadership.JournalHead, error) {
 	c, err := renewal(r.LeaseRequest)
 	if err != nil {
@@ -306,7 +306,7 @@ func (l *Ledger) SnapshotJournal(ctx context.Context, r leadership.SnapshotReque
 	snapshot := leadership.JournalSnapshot{Token: r.Token, Data: data, URI: r.URI}
 	text := rule.HeadText(snapshot)
 	id := rule.LogID{Election: r.Election, Kind: rule.LogJournal}
-	var stands bool // one up to that index, or a later one
+	var stands bool // there is a snapshot up to that index or a later one
 	log, err := l.write(ctx, id, c, rule.OpenJournal, func(log rule.Log) (rule.LogChange, error) {
 		ch, err := rule.SnapJournal(log, c, r.UpTo, text)
 		stands = ch.Text == ""
@@ -320,13 +320,13 @@ func (l *Ledger) SnapshotJournal(ctx context.Context, r leadership.SnapshotReque
 	}
 	h, err := log.Journal()
 	if err == nil {
-		_ = l.journal.Trim(ctx, id, h.Snapshot) // the next snapshot deletes what this one leaves
+		_ = l.journal.Trim(ctx, id, h.Snapshot) // after an error the next snapshot deletes the rest
 	}
 	return h, err
 }
 
-// sameSnapshot refuses a snapshot if there is another one up to the same index. That one does not
-// change any more, so it need not be read together with the head.
+// sameSnapshot refuses a snapshot if there is a different one up to the same index. That one no
+// longer changes, so it need not be read together with the head.
 func (l *Ledger) sameSnapshot(ctx context.Context, e leadership.Election, upTo leadership.Index, s leadership.JournalSnapshot) error {
 	is, err := l.ReadSnapshot(ctx, e)
 	if err == nil && is.UpTo == upTo && (is.URI != s.URI || !bytes.Equal(is.Data, s.Data)) {
@@ -355,14 +355,14 @@ func (l *Ledger) ReadSnapshot(ctx context.Context, e leadership.Election) (leade
 	return s, nil
 }
 
-// ReadJournal reads entries, in their order and without a gap, fewer than there are if they are
-// large. It is strong: what was acknowledged before is seen.
+// ReadJournal reads entries, in order and without a gap; fewer than r.Limit if they are large. It
+// is strong: it sees every append that was acknowledged before.
 //
-// Errors: HistoryCompacted, if entries that were asked for are only to be had as a snapshot, or if
-// the reader knows another Generation: then all that it has read is void, and it begins anew from
-// the snapshot or, if there is none, from index 0. The error's Index is that of the snapshot, and
-// its Generation that of the journal. IndexMismatch, if the journal has not so many entries as were
-// asked for or applied: the reader means another one.
+// Errors: HistoryCompacted, if a snapshot has replaced the next entries, or if r.Generation is not
+// the journal's: then everything that the caller has read is void, and it must begin anew from the
+// snapshot or, if there is none, from index 0. The error's Index is that of the snapshot, and its
+// Generation that of the journal. IndexMismatch, if r.After or r.Applied is beyond the journal's
+// last entry: the caller has read another journal.
 func (l *Ledger) ReadJournal(ctx context.Context, r leadership.JournalRequest) (leadership.JournalPage, error) {
 	if err := r.Validate(); err != nil {
 		return leadership.JournalPage{}, err

@@ -11,7 +11,7 @@ import (
 	"regent/leadership/rule"
 )
 
-// Peers are other services of the same kind, which their operator has named.
+// Peers are other Regent services, named by this one's operator.
 type Peers interface {
 	// Check asks the peer for the lease of the election, if the token is that of its present
 	// leader. The answer's ExpiresIn counts from an instant after the call.
@@ -25,10 +25,10 @@ func (s *Service) WithPeers(p Peers) *Service {
 	return &with
 }
 
-// held looks the lease up that a candidate says it holds, strongly.
+// held reads, strongly, the lease that a candidate says it holds.
 //
-// Errors: NotEligible, if it does not hold it or, with RetryAfter, if the peer cannot be asked now;
-// InvalidArgument, if there is no such peer.
+// Errors: NotEligible, if the candidate does not hold it or, with RetryAfter, if the peer cannot be
+// asked now; InvalidArgument, if there is no such peer.
 func (s *Service) held(ctx context.Context, v leadership.Via, by leadership.CandidateID) (rule.ParentLease, error) {
 	p, err := s.parentLease(ctx, v)
 	switch {
@@ -41,13 +41,13 @@ func (s *Service) held(ctx context.Context, v leadership.Via, by leadership.Cand
 	return p, nil
 }
 
-// over reports whether the answer of parentLease is that the lease has ended.
+// over reports whether the results of parentLease mean that the lease has ended.
 func over(p rule.ParentLease, err error) bool {
 	return errors.Is(err, leadership.TokenStale) || errors.Is(err, leadership.NotFound) || err == nil && p.LeaderID == ""
 }
 
-// parentLease reads the lease with the token, strongly, or the one that its leader has in a new
-// epoch. Its end is one by this store's clock.
+// parentLease reads, strongly, the lease with the token, or the lease that its leader has in a new
+// epoch. Until is by this store's clock.
 func (s *Service) parentLease(ctx context.Context, v leadership.Via) (rule.ParentLease, error) {
 	if v.Peer == "" {
 		snap, err := s.look(ctx, v.Election)
@@ -62,7 +62,7 @@ func (s *Service) parentLease(ctx context.Context, v leadership.Via) (rule.Paren
 	if s.peers == nil {
 		return rule.ParentLease{}, leadership.Invalid("via.peer", fmt.Errorf("this service has no peer %s; its operator names peers", form.Shown(v.Peer)))
 	}
-	snap, err := s.store.Get(ctx, "now") // before the peer is asked: so its lease ends no earlier than is computed here
+	snap, err := s.store.Get(ctx, "now") // before the peer is asked, so that its lease does not end before Until
 	if err != nil {
 		return rule.ParentLease{}, err
 	}
@@ -75,9 +75,8 @@ func (s *Service) parentLease(ctx context.Context, v leadership.Via) (rule.Paren
 	return rule.ParentLease{Parent: leadership.Parent{Peer: v.Peer, Election: v.Election, Token: v.Token, Until: until}, LeaderID: l.LeaderID, ByCandidate: !l.Configured, Least: rule.LeastOf(l.LeaseDuration)}, nil
 }
 
-// unasked returns the error of a question to a peer. One that the peer did not answer is of this
-// candidate only, and not of the store: candidates that name no peer, or another, must not wait
-// behind it.
+// unasked returns the error of a call to a peer. If the peer did not answer, that is an error of
+// this candidate, not of the store: candidates that name no peer, or another, must not wait for it.
 func unasked(ctx context.Context, v leadership.Via, err error) error {
 	if ctx.Err() != nil || errors.Is(err, leadership.TokenStale) || errors.Is(err, leadership.NotFound) || errors.Is(err, leadership.InvalidArgument) {
 		return err
@@ -91,8 +90,7 @@ func unasked(ctx context.Context, v leadership.Via, err error) error {
 	})
 }
 
-// parent reads the present lease of the election that another one is a part of. LeaderID is empty
-// if there is none.
+// parent reads the present lease of the parent election e. LeaderID is empty if there is none.
 func (s *Service) parent(ctx context.Context, e leadership.Election) (rule.ParentLease, error) {
 	snap, err := s.store.Get(ctx, e)
 	if err != nil {
@@ -102,9 +100,9 @@ func (s *Service) parent(ctx context.Context, e leadership.Election) (rule.Paren
 	return snap.AsParent(), nil
 }
 
-// confirm reads the parent of a lease that was just granted once more: it may have ended before the
-// grant was committed. Then the grant is given back, unless a copy of the call was answered
-// meanwhile, and the candidate is refused.
+// confirm reads once more the parent of a lease that was just granted, because it may have ended
+// before the grant was committed. In that case it gives the grant back, unless a copy of the call
+// was answered meanwhile, and refuses the candidate.
 func (s *Service) confirm(ctx context.Context, snap rule.Snapshot) error {
 	at := snap.Record.Standing.Parent
 	if at.Token == 0 {
@@ -129,9 +127,9 @@ func (s *Service) confirm(ctx context.Context, snap rule.Snapshot) error {
 	return back.Refuse(leadership.NotEligible, "the lease of election %q with fencing token %d has ended, so no lease can stand on it", at.Election, at.Token)
 }
 
-// follow lets a lease that was just renewed, and that stands on another one, last as long as that
-// one does. If its parent has ended, the end that it has now is its last. If its parent cannot be
-// read, it ends when it was to. A leader that has yielded is told so.
+// follow moves the limit of a just renewed lease that stands on another one to the parent's end. If
+// the parent has ended, the lease keeps its present end for good. If the parent cannot be read, the
+// limit stays. It returns LeaseLost for a leader that has yielded.
 func (s *Service) follow(ctx context.Context, snap rule.Snapshot, c rule.Renewal) (rule.Snapshot, error) {
 	r := snap.Record
 	if r.Yielded() {
@@ -147,10 +145,10 @@ func (s *Service) follow(ctx context.Context, snap rule.Snapshot, c rule.Renewal
 		parent, moves = rule.ParentLease{Parent: at}, r.LeaseEnd().Before(at.Until)
 	}
 	if !moves {
-		if !snap.Now.Before(at.Until) { // a lease of a peer, and the store has been away: see TermMoved
+		if !snap.Now.Before(at.Until) { // a peer's lease that has ended while the store was down: see TermMoved
 			return rule.Snapshot{}, snap.RefuseLost(c)
 		}
-		return snap, nil //nolint:nilerr // the lease was renewed, up to the end that is known
+		return snap, nil //nolint:nilerr // the lease was renewed, up to its present limit
 	}
 	c.Parent, c.Report, c.Ticket = parent, "", snap.Ticket
 	moved, err := s.update(ctx, c.Election, rule.Expect{Held: &c}, func(snap rule.Snapshot) (rule.Change, error) { return rule.Renew(snap, c) })

@@ -14,16 +14,16 @@ func proposalsOf(e leadership.Election) rule.LogID {
 	return rule.LogID{Election: e, Kind: rule.LogProposals}
 }
 
-// storeTime is the store's time of a read, by the one of its clocks that is most behind.
+// storeTime returns a time that is not later than the read by any of the store's clocks.
 func storeTime(s rule.Snapshot) time.Time { return s.Now.Add(-s.Guard) }
 
-// Propose asks the leader of an election for a decision, now or within the ttl: the election may be
-// vacant. It returns the proposal as it stands, and does not wait. Idempotent until the ttl is
-// over; later the same call opens it anew.
+// Propose asks the present or next leader of an election for a decision within the ttl. It returns
+// the proposal in its present state, and does not wait. Idempotent until the ttl is over; after
+// that the same call opens the proposal anew.
 //
-// Errors: NotFound, if the election does not exist, or the proposal was decided and
-// leadership.MaxDecidedProposals others since; LimitExceeded; InvalidArgument, also if the id is
-// that of another proposal; PayloadTooLarge.
+// Errors: NotFound, if the election does not exist, or if leadership.MaxDecidedProposals others
+// were decided after the proposal; LimitExceeded; InvalidArgument, also if the id is that of
+// another proposal; PayloadTooLarge.
 func (l *Ledger) Propose(ctx context.Context, r leadership.ProposeRequest) (leadership.Proposal, error) {
 	if err := r.Validate(); err != nil {
 		return leadership.Proposal{}, err
@@ -41,11 +41,11 @@ func (l *Ledger) Propose(ctx context.Context, r leadership.ProposeRequest) (lead
 	return l.changeProposals(ctx, snap, r.ID, func(log rule.Log, now time.Time) (rule.LogChange, error) { return rule.Propose(log, r, principal, now) })
 }
 
-// Decide decides a proposal, once and for good. No leader with a lower token can decide any after
+// Decide decides a proposal for good. No leader with a lower token can decide any proposal after
 // that. Idempotent while the caller leads.
 //
 // Errors: LeaseLost; TokenStale, once a later leader has decided one; NotFound, if there is no such
-// proposal or its ttl is over; InvalidArgument, also if it is decided otherwise.
+// proposal or its ttl is over; InvalidArgument, also if it was decided differently.
 func (l *Ledger) Decide(ctx context.Context, r leadership.DecideRequest) (leadership.Proposal, error) {
 	if err := r.Validate(); err != nil {
 		return leadership.Proposal{}, err
@@ -67,7 +67,8 @@ func (l *Ledger) Decide(ctx context.Context, r leadership.DecideRequest) (leader
 	return p, err
 }
 
-// changeProposals runs a rule on the proposals of an election that was read before.
+// changeProposals runs a rule on the proposals of election s, and returns the proposal with that
+// id.
 func (l *Ledger) changeProposals(ctx context.Context, s rule.Snapshot, id leadership.ProposalID, decide func(rule.Log, time.Time) (rule.LogChange, error)) (leadership.Proposal, error) {
 	now := storeTime(s)
 	log, err := l.journal.Amend(ctx, proposalsOf(s.Record.Election), func(log rule.Log) (rule.LogChange, error) {
@@ -89,8 +90,8 @@ func (l *Ledger) changeProposals(ctx context.Context, s rule.Snapshot, id leader
 	return *p, nil
 }
 
-// Proposals reads the proposals of an election that are kept, strongly. Error: NotFound, if the
-// election does not exist.
+// Proposals reads, strongly, the proposals that an election keeps. Error: NotFound, if the election
+// does not exist.
 func (l *Ledger) Proposals(ctx context.Context, e leadership.Election) (leadership.Proposals, error) {
 	snap, err := l.service.look(ctx, e)
 	if err != nil {
@@ -99,7 +100,8 @@ func (l *Ledger) Proposals(ctx context.Context, e leadership.Election) (leadersh
 	return l.LookAtProposals(ctx, e, storeTime(snap))
 }
 
-// LookAtProposals is Proposals for a caller that has read the election, at that time of the store.
+// LookAtProposals is Proposals for a caller that has read the election when the store's time was
+// now.
 func (l *Ledger) LookAtProposals(ctx context.Context, e leadership.Election, now time.Time) (leadership.Proposals, error) {
 	return look(ctx, l, proposalsOf(e), func(log rule.Log) (leadership.Proposals, error) { return log.Proposals(now) })
 }

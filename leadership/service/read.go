@@ -59,8 +59,8 @@ func page(l rule.Listing) leadership.Page {
 	return page
 }
 
-// CensusPage reads a page of MaxPageSize after Next of the page before: of all elections whose
-// names begin with prefix or, if held, of those that have a leader, in an order of the store's own.
+// CensusPage reads a page of MaxPageSize elections after Next of the previous page: those whose
+// names begin with prefix or, if held, those that have a leader, in an order of the store's own.
 func (s *Service) CensusPage(ctx context.Context, prefix string, held bool, after leadership.Election) (leadership.Page, error) {
 	if held {
 		listing, err := s.store.Held(ctx, after, leadership.MaxPageSize)
@@ -96,8 +96,8 @@ func (s *Service) Events(ctx context.Context, r leadership.EventsRequest) ([]lea
 	return gapless(r, events, err)
 }
 
-// gapless refuses events that do not follow each other, or the revision that was asked for: those
-// between are no longer kept.
+// gapless returns HistoryCompacted if the events have a gap, among them or after r.After: the
+// missing events are no longer kept.
 func gapless(r leadership.EventsRequest, events []leadership.Event, err error) ([]leadership.Event, error) {
 	if err != nil {
 		return nil, err
@@ -115,8 +115,8 @@ func gapless(r leadership.EventsRequest, events []leadership.Event, err error) (
 	return events, nil
 }
 
-// Since reads what was committed after the instant in all elections, at most MaxRecent events; see
-// Store.Since.
+// Since reads the events of all elections that were committed after the instant, at most MaxRecent;
+// see Store.Since.
 func (s *Service) Since(ctx context.Context, after time.Time) (rule.Recent, error) {
 	return s.store.Since(ctx, after, leadership.MaxRecent)
 }
@@ -155,8 +155,8 @@ func (s *Service) Overrides(ctx context.Context, e leadership.Election) ([]leade
 	return snap.Orders().At(snap.Now), nil
 }
 
-// Explain says why a candidate does not lead, by one strong read, or two of an election that is a
-// part of another one; see the function of that name.
+// Explain returns why a candidate does not lead; see rule.Explain. It makes one strong read, or two
+// for an election that is a part of another one.
 func (s *Service) Explain(ctx context.Context, r leadership.ExplainRequest) (leadership.Explanation, error) {
 	if err := r.CandidateID.Validate(); err != nil {
 		return leadership.Explanation{}, leadership.Invalid("candidateId", err)
@@ -171,7 +171,7 @@ func (s *Service) Explain(ctx context.Context, r leadership.ExplainRequest) (lea
 	case x.Leads:
 	case r.Policy.Seats > 0:
 		return s.explainSeats(ctx, snap, x)
-	case r.Standing.Seat > 0: // the orders of the whole stand for it
+	case r.Standing.Seat > 0: // the whole's orders apply to it
 		of, _, _ := r.Election.SeatOf()
 		whole, err := s.whole(ctx, of)
 		if err != nil {
@@ -191,8 +191,8 @@ func (s *Service) Explain(ctx context.Context, r leadership.ExplainRequest) (lea
 	return x, nil
 }
 
-// orphaned adds that the election's parent has no leader: behind the orders, before what is about
-// the line.
+// orphaned adds the cause that the election's parent has no leader, after the orders and before the
+// causes that depend on other candidates.
 func orphaned(x *leadership.Explanation) {
 	at := slices.IndexFunc(x.Causes, func(c leadership.Cause) bool {
 		return !slices.Contains([]leadership.Reason{leadership.ReasonBanned, leadership.ReasonAssigned, leadership.ReasonPaused, leadership.ReasonHalted, leadership.ReasonApproval, leadership.ReasonParked}, c.Code)

@@ -9,9 +9,9 @@ import (
 )
 
 // SharedSecret returns the secret that all programs on a store share: 32 random bytes, made by the
-// first of them that asks. Whatever is derived from it (by HKDF or HMAC, with a label of its own
-// for each purpose) is the same in all of them, and after a restart. It moves with the elections to
-// another store. The caller may keep it; it never changes.
+// first call. Values derived from it (by HKDF or HMAC, with a label of its own for each purpose)
+// are the same in all of them, and after a restart. It moves with the elections to another store.
+// It never changes, so the caller may keep it.
 //
 // Errors: those of a Journal.
 func SharedSecret(ctx context.Context, j Journal) ([]byte, error) {

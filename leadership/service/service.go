@@ -23,16 +23,16 @@ type Service struct {
 	peers      Peers
 	floor      rule.Floor
 	oneByOne   bool
-	expiring   atomic.Value // the Election where ExpireAll goes on; in the order of Store.Held
+	expiring   atomic.Value // the Election after which ExpireAll continues, in the order of Store.Held
 }
 
-// New returns a service on the store that tells the publishers of each change it makes. Closing the
-// store is up to the caller.
+// New returns a service on the store that passes the events of each change to the publishers. The
+// caller must close the store.
 func New(store Store, publishers ...Publisher) *Service {
 	return &Service{store: store, publishers: publishers}
 }
 
-// Floor is where elections begin that the store has never seen; see store.Floor.
+// Floor is where elections begin that the store has never seen. Read it with store.Floor.
 type Floor = rule.Floor
 
 // WithFloor returns the service with the floor of its store.
@@ -42,12 +42,13 @@ func (s *Service) WithFloor(f Floor) *Service {
 	return &with
 }
 
-// needed is how often the rule Acquire may say what it has to know: the lease of a parent, who is
-// present of an electorate, and the election that this one is a seat of. Each changes only with the
-// policy.
+// needed is how often the rule Acquire may ask for more data: the lease of a parent, the presence
+// of the electorate, and the election that this one is a seat of. Each is needed again only after a
+// change of the policy.
 const needed = 4
 
-// command is a request as the rule Acquire takes it, with the key that its candidate has or gets.
+// command returns the request in the form that the rule Acquire takes, and its key, which is new if
+// the request has none.
 func command(r leadership.AcquireRequest) (rule.AcquireCommand, leadership.Key, error) {
 	metadata, err := r.Parse()
 	if err != nil {
@@ -74,7 +75,7 @@ func command(r leadership.AcquireRequest) (rule.AcquireCommand, leadership.Key, 
 	}, key, nil
 }
 
-// renewal is a request as the rule Renew takes it.
+// renewal returns the request in the form that the rule Renew takes.
 func renewal(r leadership.LeaseRequest) (rule.Renewal, error) {
 	report, err := r.Parse()
 	if err != nil {
@@ -83,13 +84,13 @@ func renewal(r leadership.LeaseRequest) (rule.Renewal, error) {
 	return rule.Renewal{Election: r.Election, CandidateID: r.CandidateID, KeyHash: r.Key.Hash(), Token: r.Token, Ticket: r.Ticket, Report: report}, nil
 }
 
-// Acquire asks for the lease; see the rule of that name. Of an election that has seats it asks for
-// one of them.
+// Acquire asks for the lease; see rule.Acquire. For an election that has seats it asks for one of
+// them.
 func (s *Service) Acquire(ctx context.Context, r leadership.AcquireRequest) (leadership.Grant, error) {
 	g, err := s.acquire(ctx, r, nil)
 	if needs, ok := errors.AsType[*rule.NeedsSeat](err); ok {
 		if needs.Whole.Record.Standing.Untold > 0 { // the caller that changed it stopped before all seats were told
-			_ = s.tell(ctx, needs.Whole) // a grant is by the whole as it was read, even if some seats have not heard
+			_ = s.tell(ctx, needs.Whole) // if it fails, the grant is still decided on the whole as it was read
 		}
 		if needs.Refused != nil {
 			return leadership.Grant{}, needs.Refused
@@ -99,7 +100,8 @@ func (s *Service) Acquire(ctx context.Context, r leadership.AcquireRequest) (lea
 	return g, err
 }
 
-// acquire is Acquire of one election. whole is the one that it is a seat of, if that is known.
+// acquire is Acquire for one election. whole is the election that it is a seat of, or nil if that
+// was not read.
 func (s *Service) acquire(ctx context.Context, r leadership.AcquireRequest, whole *rule.Snapshot) (leadership.Grant, error) {
 	cmd, key, err := command(r)
 	if err != nil {
@@ -144,7 +146,7 @@ func (s *Service) acquire(ctx context.Context, r leadership.AcquireRequest, whol
 	if r := snap.Record; r.LeaderID != cmd.CandidateID || !r.KeyHash.Equal(cmd.KeyHash) { // it has bid, or challenged
 		return leadership.Grant{}, snap.RefuseWaiting(cmd)
 	}
-	if !snap.Live() { // it was granted, but its latest end came before the commit
+	if !snap.Live() { // it was granted, but its limit had passed when it was committed
 		return leadership.Grant{}, &leadership.Error{Code: leadership.OutcomeUnknown, Detail: fmt.Sprintf("the grant of election %q reached the store when its lease had to be over; ask again", r.Election)}
 	}
 	if granted {
@@ -155,7 +157,7 @@ func (s *Service) acquire(ctx context.Context, r leadership.AcquireRequest, whol
 	return leadership.Grant{Lease: snap.Leaders(), Key: key}, nil
 }
 
-// Renew keeps the caller's lease; see the rule of that name.
+// Renew renews the caller's lease; see rule.Renew.
 func (s *Service) Renew(ctx context.Context, r leadership.LeaseRequest) (leadership.Lease, error) {
 	c, err := renewal(r)
 	if err != nil {
@@ -165,8 +167,8 @@ func (s *Service) Renew(ctx context.Context, r leadership.LeaseRequest) (leaders
 	return s.renewed(ctx, &leases[0], &s.renewPlain(ctx, leases)[0])
 }
 
-// renewed turns the store's answer into the caller's. Where the store could not renew without
-// reading, it runs the rule Renew.
+// renewed turns the store's answer into the caller's. If the store could not renew without a read,
+// it runs the rule Renew.
 func (s *Service) renewed(ctx context.Context, c *rule.Renewal, a *rule.Renewed) (leadership.Lease, error) {
 	var snap rule.Snapshot
 	err := a.Err
@@ -189,15 +191,15 @@ func (s *Service) renewed(ctx context.Context, c *rule.Renewal, a *rule.Renewed)
 	return snap.Leaders(), nil
 }
 
-// BatchRenew renews up to MaxBatch leases, no election twice. The results stand in the order of the
-// requests; the error is only for a batch that is wrong as a whole.
+// BatchRenew renews up to MaxBatch leases, no election twice. The results are in the order of the
+// requests; the error is only for a batch that is invalid as a whole.
 func (s *Service) BatchRenew(ctx context.Context, batch []leadership.LeaseRequest) ([]leadership.Result, error) {
 	if err := leadership.ValidateBatch("renewals", len(batch), func(i int) leadership.Election { return batch[i].Election }); err != nil {
 		return nil, err
 	}
 	results := make([]leadership.Result, len(batch))
 	leases := make([]rule.Renewal, 0, len(batch))
-	place := make([]int, 0, len(batch)) // of leases[i] in the batch
+	place := make([]int, 0, len(batch)) // place[i] is the index of leases[i] in the batch
 	for i, r := range batch {
 		c, err := renewal(r)
 		if err != nil {
@@ -209,7 +211,7 @@ func (s *Service) BatchRenew(ctx context.Context, batch []leadership.LeaseReques
 	if len(leases) == 0 {
 		return results, nil
 	}
-	var open []int // leases for which the store has to be asked once more
+	var open []int // leases that need another call of the store
 	answers := s.renewPlain(ctx, leases)
 	for i := range answers {
 		if a := &answers[i]; a.Err == nil && inTime(a.Now, a.Before) && !a.Record.FollowsUp() {
@@ -234,7 +236,7 @@ func (s *Service) renewPlain(ctx context.Context, leases []rule.Renewal) []rule.
 	}
 	answers := make([]rule.Renewed, len(leases))
 	var plain []rule.Renewal
-	var place []int // of plain[i] among the leases
+	var place []int // place[i] is the index of plain[i] in leases
 	for i, c := range leases {
 		if answers[i].Err = rule.ErrNotRenewed; c.Report == "" {
 			plain, place = append(plain, c), append(place, i)
@@ -271,8 +273,8 @@ func (s *Service) CheckToken(ctx context.Context, r leadership.TokenCheck) (lead
 	return l, nil
 }
 
-// BatchCheckTokens checks up to MaxBatch tokens, no election twice. The results stand in the order
-// of the checks.
+// BatchCheckTokens checks up to MaxBatch tokens, no election twice. The results are in the order of
+// the checks.
 func (s *Service) BatchCheckTokens(ctx context.Context, batch []leadership.TokenCheck) ([]leadership.Result, error) {
 	if err := leadership.ValidateBatch("checks", len(batch), func(i int) leadership.Election { return batch[i].Election }); err != nil {
 		return nil, err
@@ -292,9 +294,9 @@ func (s *Service) lease(ctx context.Context, e leadership.Election, x rule.Expec
 	return snap.Lease(), nil
 }
 
-// update runs a rule in the store's transaction. A heartbeat that came too late does not count. Nor
-// does what another change does for a lease that had ended when it was committed, as an approval
-// does; the rest of that change stands.
+// update runs a rule in the store's transaction. A heartbeat that was committed too late returns
+// LeaseLost. Another change that extends a lease, such as an approval, stands, but the lease is
+// ended again if it had ended before the commit.
 func (s *Service) update(ctx context.Context, e leadership.Election, x rule.Expect, decide func(rule.Snapshot) (rule.Change, error)) (rule.Snapshot, error) {
 	snap, made, err := s.commit(ctx, e, x, decide)
 	switch {
@@ -306,7 +308,7 @@ func (s *Service) update(ctx context.Context, e leadership.Election, x rule.Expe
 	return snap, s.settle(ctx, &snap, made.before)
 }
 
-// made is what a change comes to.
+// made describes a committed change.
 type made struct {
 	before    time.Time // Change.Before
 	prolonged time.Time // Change.Prolongs
@@ -340,7 +342,7 @@ func (s *Service) commit(ctx context.Context, e leadership.Election, x rule.Expe
 	return snap, m, nil
 }
 
-// publish tells what was committed at the instant.
+// publish passes the events that were committed at the instant to the publishers.
 func (s *Service) publish(at time.Time, events []leadership.Event) {
 	if len(events) == 0 || len(s.publishers) == 0 {
 		return
@@ -354,7 +356,7 @@ func (s *Service) publish(at time.Time, events []leadership.Event) {
 	}
 }
 
-// doubt tells of a change whose outcome is unknown.
+// doubt tells the publishers of a change whose outcome is unknown.
 func (s *Service) doubt(e leadership.Election) {
 	for _, p := range s.publishers {
 		if p, ok := p.(interface{ Doubt(leadership.Election) }); ok {
@@ -367,8 +369,8 @@ func (s *Service) doubt(e leadership.Election) {
 // the lease runs out by itself; its leader was never told that it was renewed.
 const lapseTimeout = 5 * time.Second
 
-// inTime reports whether a heartbeat that was committed then counts. before is the end of the lease
-// that it renewed, zero at a grant.
+// inTime reports whether a heartbeat was committed before the end of the lease that it renewed.
+// before is that end, zero at a grant.
 func inTime(committed, before time.Time) bool { return before.IsZero() || committed.Before(before) }
 
 // settle returns nil if the heartbeat was committed before the end of the lease that it renewed. If
@@ -386,7 +388,8 @@ func (s *Service) settle(ctx context.Context, snap *rule.Snapshot, before time.T
 		r.Election, snap.Now.Sub(before).Round(time.Millisecond))
 }
 
-// lapse records the end of a lease, before, that a change has moved on which was committed later.
+// lapse records that a lease has ended at before, because the change that extended it was committed
+// later.
 func (s *Service) lapse(ctx context.Context, snap rule.Snapshot, before time.Time) (rule.Snapshot, error) {
 	r := snap.Record
 	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), lapseTimeout)
@@ -397,7 +400,7 @@ func (s *Service) lapse(ctx context.Context, snap rule.Snapshot, before time.Tim
 	return after, err
 }
 
-// GiveBack releases a lease that was granted and that its leader is not told of, unless a copy of
+// GiveBack releases a granted lease that the caller does not report to its leader, unless a copy of
 // the call was answered meanwhile.
 func (s *Service) GiveBack(ctx context.Context, g leadership.Grant) (leadership.Lease, error) {
 	snap, err := s.giveBack(ctx, leadership.LeaseRequest{Election: g.Election, CandidateID: g.LeaderID, KeyHash: g.Key.Hash(), Token: g.Token}, g.LastHeartbeat)
@@ -416,8 +419,8 @@ func (s *Service) giveBack(ctx context.Context, r leadership.LeaseRequest, grant
 	return snap, err
 }
 
-// OneByOne has the service go through the seats of an election one by one, for a test whose calls
-// share one thread of time.
+// OneByOne makes the service handle the seats of an election one after the other, for tests that
+// control time in one goroutine.
 func (s *Service) OneByOne() { s.oneByOne = true }
 
 // eachSeat is each for the seats of an election.
@@ -431,14 +434,14 @@ func (s *Service) eachSeat(n int, do func(int)) {
 	}
 }
 
-// batchParallelism is how many elections of one batch are read side by side.
+// batchParallelism is how many elections of one batch are read concurrently.
 const batchParallelism = 16
 
 // each is Each for the elections of a batch.
 func each(n int, do func(int)) { Each(n, batchParallelism, do) }
 
-// Each calls do(0) to do(n-1), so many at a time, and waits for all. A panic of one becomes the
-// caller's.
+// Each calls do(0) to do(n-1), atATime of them concurrently, and waits for all. It panics if one of
+// them does.
 func Each(n, atATime int, do func(int)) {
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, atATime)
@@ -466,14 +469,14 @@ func Each(n, atATime int, do func(int)) {
 // Publisher receives what a Service has committed.
 type Publisher interface {
 	// Publish takes the events of one change, in order, after its commit. It must not block: the
-	// caller that made the change waits for it. Several goroutines may call it, and the changes of
-	// one election may come in the wrong order. A change whose outcome is unknown does not come: if
-	// it was made, the store's outbox has it, and a publisher that has a method Doubt is told of
-	// its election.
+	// caller that made the change waits for it. It may be called concurrently, and the changes of
+	// one election may come in the wrong order. It is not called for a change whose outcome is
+	// unknown: if that was made, the store's outbox has its events, and a publisher with a method
+	// Doubt(Election) is told.
 	Publish(events ...leadership.Event)
 }
 
-// presence asks for the members of an electorate.
+// presence asks the instance which members of the electorate are present.
 func presence(i leadership.InLine, q leadership.QuorumPolicy) rule.Presence {
 	if i.Present == nil {
 		return nil

@@ -23,9 +23,9 @@ import (
 // changed. Where ctx was the cause, errors.Is also finds ctx's error. All methods may be called at
 // the same time.
 //
-// A store carries Record.Policy and Record.Standing as the text that Codec makes of them. It
-// decides by Codec.Decide, and writes the whole record whatever kind the Change is of; or, where it
-// only renews, by Record.Heartbeat, and writes the heartbeat.
+// A store keeps Record.Policy and Record.Standing in the text form of Codec. It decides by
+// Codec.Decide, and writes the whole record whatever the kind of the Change; in Renew it decides by
+// Record.Heartbeat, and writes only the heartbeat.
 type Store interface {
 	// Update is the transaction that decides. It reads the election's record, runs decide, and
 	// writes the Change and its events, all or nothing, in isolation from every other Update and

@@ -19,17 +19,17 @@ func (s *Service) Expire(ctx context.Context, e leadership.Election) (leadership
 	return s.lease(ctx, e, rule.Expect{}, rule.Expire)
 }
 
-// ExpireAll records each lease that has run out unrecorded, for a service that was asleep when it
-// happened. It reads the elections that have a leader and no others, and leaves out those whose
-// record cannot be trusted or needs a newer program. It begins where the last call was at its end,
-// so that several calls reach all. It returns how many it recorded, also with an error: one
-// election that fails or is slow does not stop the others, and the error is the first.
+// ExpireAll records the end of each lease that has run out, for a service that was asleep when it
+// happened. It reads only elections that have a leader, and skips those whose record cannot be
+// trusted or needs a newer program. It continues where the last call stopped, so that several calls
+// reach all. It returns how many it recorded, even with an error: one election that fails or is
+// slow does not stop the others, and the error is the first.
 func (s *Service) ExpireAll(ctx context.Context) (expired int, err error) {
 	var failed error
 	after, _ := s.expiring.Swap(leadership.Election("")).(leadership.Election)
 	defer func() {
 		if ctx.Err() != nil {
-			s.expiring.Store(after) // this page again
+			s.expiring.Store(after) // begin with this page again
 		}
 	}()
 	for whole := false; ; {
@@ -55,14 +55,13 @@ func (s *Service) ExpireAll(ctx context.Context) (expired int, err error) {
 	}
 }
 
-// RetireAll deletes the elections that have been vacant for too long; see the rule Retire. It also
-// does what TellAll does. It returns how many it deleted, also with an error, as ExpireAll does.
+// RetireAll deletes the elections that have been vacant for too long; see rule.Retire. It also does
+// what TellAll does. It returns how many it deleted, even with an error, as ExpireAll does.
 func (s *Service) RetireAll(ctx context.Context) (retired int, err error) {
 	return s.dueAll(ctx, rule.Retire)
 }
 
-// TellAll lets the seats of all elections hear of changes whose callers stopped before all seats
-// were told.
+// TellAll tells seats of changes whose callers stopped before all seats were told.
 func (s *Service) TellAll(ctx context.Context) error {
 	_, err := s.dueAll(ctx, func(rule.Snapshot) (rule.Change, error) { return rule.Change{}, nil })
 	return err
@@ -94,9 +93,9 @@ func (s *Service) dueAll(ctx context.Context, decide func(rule.Snapshot) (rule.C
 	}
 }
 
-// changeAll runs a rule on each of the elections, a few at a time, and tells the seats of those
-// whose last change they may not have heard of. It returns how many the rule changed. The error is
-// the first. One that needs a newer program is left to it.
+// changeAll runs a rule on each of the elections, a few at a time, and tells their seats of changes
+// that they may not have been told. It returns how many the rule changed, and the first error.
+// Elections that need a newer program are left to that program.
 func (s *Service) changeAll(ctx context.Context, all []leadership.Election, decide func(rule.Snapshot) (rule.Change, error)) (changed int, err error) {
 	var mu sync.Mutex // guards changed and err
 	each(len(all), func(i int) {

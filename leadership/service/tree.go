@@ -11,9 +11,9 @@ import (
 	"regent/leadership/rule"
 )
 
-// Delegate makes an election below that of the caller, which leads it: its name is the parent's, a
-// dot, and the child's. Its lease ends by the end that the parent's was promised. Idempotent. It
-// returns the child.
+// Delegate makes an election below one that the caller leads, and returns it: its name is the
+// parent's, a dot, and r.Child. A lease of the child ends with the parent's lease at the latest.
+// Idempotent.
 //
 // Errors: those of the rules Delegate and MakeChild.
 func (s *Service) Delegate(ctx context.Context, r leadership.DelegateRequest) (leadership.Lease, error) {
@@ -30,7 +30,7 @@ func (s *Service) Delegate(ctx context.Context, r leadership.DelegateRequest) (l
 	}
 	command := rule.DelegateCommand{Renewal: c, Child: child, Limits: r.Limits}
 	for {
-		found, err := s.store.Get(ctx, child) // each time: a copy of this call may have made it, and one that exists is not counted
+		found, err := s.store.Get(ctx, child) // each time: a copy of this call may have made it, and an existing child is not counted
 		if err != nil {
 			return leadership.Lease{}, err
 		}
@@ -66,9 +66,9 @@ func (s *Service) makeChild(ctx context.Context, parent leadership.Config, of, c
 // errFullTree ends the walk of a tree at its limits.
 var errFullTree = errors.New("the tree is full")
 
-// Tree reads an election and what was delegated below it, up to MaxTree elections: one strong read,
-// and pages of MaxPageSize in the order of names, of MaxTreeReads elections in all. Not by a
-// parent's children: a large subtree hides those that come after it.
+// Tree reads an election and the elections delegated below it, up to MaxTree elections: one strong
+// read, and pages of MaxPageSize in the order of names, of MaxTreeReads elections in all. At these
+// limits a large subtree hides the elections that come after it.
 func (s *Service) Tree(ctx context.Context, root leadership.Election) (leadership.Tree, error) {
 	top, err := s.Get(ctx, root)
 	if err != nil {

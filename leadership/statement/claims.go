@@ -8,11 +8,11 @@ import (
 	"regent/leadership"
 )
 
-// Claims are what a statement says. All instants are of the store's clock.
+// Claims are the content of a statement. All instants are of the store's clock.
 type Claims struct {
 	Issuer    string                 `json:"iss,omitzero"` // the server's URL, if it knows that
 	Leader    leadership.CandidateID `json:"sub"`
-	Principal string                 `json:"principal,omitzero"` // as which the leader calls, if it was verified
+	Principal string                 `json:"principal,omitzero"` // the principal as which the leader calls, if it was verified
 	Election  leadership.Election    `json:"election"`
 	Of        leadership.Election    `json:"of,omitzero"`   // the election whose seat this is
 	Seat      int                    `json:"seat,omitzero"` // its number
@@ -21,7 +21,7 @@ type Claims struct {
 	Expires   int64                  `json:"exp"` // the end of the lease, rounded down
 }
 
-// claims returns what there is to say of a lease that was just granted or renewed.
+// claims returns the claims for a lease that was just granted or renewed.
 func claims(issuer string, l leadership.Lease, principal string) Claims {
 	return Claims{
 		Issuer: issuer, Leader: l.LeaderID, Principal: principal, Election: l.Election, Of: l.Whole(), Seat: l.Seat, Token: l.Token,
@@ -32,20 +32,21 @@ func claims(issuer string, l leadership.Lease, principal string) Claims {
 // Until returns the end of the lease, rounded down to a second.
 func (c Claims) Until() time.Time { return time.Unix(c.Expires, 0) }
 
-// Want is what a statement must be about.
+// Want says which lease a statement must be about.
 type Want struct {
 	Election leadership.Election // "" for any: then look at Claims.Election
 	Token    leadership.Token    // 0 for any
 }
 
-// MaxAhead is how far the clock of the verifier may be behind the store's: one that is further
+// MaxAhead is how far the verifier's clock may be behind the store's: a clock that is further
 // behind would believe in the lease for too long.
 const MaxAhead = 5 * time.Second
 
-// longest is more than any lease lasts, in seconds.
+// longest is longer than any lease, in seconds.
 const longest = int64((leadership.MaxLeaseDuration + time.Minute) / time.Second)
 
-// check returns why the claims are no statement of a server, or not about what is wanted.
+// check returns an error unless a server can have made the claims, they are about want, and the
+// lease has not ended.
 func (c Claims) check(now time.Time, want Want) error {
 	switch {
 	case c.Election.Validate() != nil, c.Leader.Validate() != nil, c.Token.Validate() != nil:

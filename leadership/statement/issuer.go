@@ -57,9 +57,9 @@ type Issuer struct {
 	public Keys
 }
 
-// NewIssuer returns an issuer that signs with the first key, and publishes all of them: the next
-// one before it is used, and the last one for as long as its statements last. url is what
-// statements name as their issuer, or empty.
+// NewIssuer returns an issuer that signs with the first key, and publishes all keys: add the next
+// key before it is used, and keep the previous one for as long as its statements last. url is the
+// issuer that statements name, or empty.
 func NewIssuer(url string, keys ...Key) (*Issuer, error) {
 	i := &Issuer{url: url, public: Keys{}}
 	var set jose.JSONWebKeySet
@@ -93,8 +93,8 @@ func NewIssuer(url string, keys ...Key) (*Issuer, error) {
 // KeySet returns the public keys, as JSON.
 func (i *Issuer) KeySet() []byte { return i.set }
 
-// Sign returns a statement about a lease that the principal ("" if it is not known) was just
-// granted, or has renewed. It blocks for as long as the key takes to sign.
+// Sign returns a statement about a lease that the principal ("" if unknown) was just granted or has
+// just renewed. It blocks for as long as the key takes to sign.
 func (i *Issuer) Sign(ctx context.Context, l leadership.Lease, principal string) (string, error) {
 	text, err := json.Marshal(claims(i.url, l, principal))
 	if err != nil {
@@ -109,13 +109,13 @@ func (i *Issuer) Sign(ctx context.Context, l leadership.Lease, principal string)
 		return "", fmt.Errorf("statement: %w", err)
 	}
 	statement := message + "." + base64.RawURLEncoding.EncodeToString(signature)
-	if _, err := i.public.read(statement); err != nil { // what a service has signed may be anything
+	if _, err := i.public.read(statement); err != nil { // a key service may return anything as a signature
 		return "", fmt.Errorf("statement: the key has signed wrongly: %w", err)
 	}
 	return statement, nil
 }
 
-// fixed returns an ECDSA signature as JWS has it: two numbers of 32 bytes (RFC 7518 §3.4).
+// fixed returns an ECDSA signature in the form of JWS: two numbers of 32 bytes (RFC 7518 §3.4).
 func fixed(signature []byte) ([]byte, error) {
 	var n struct{ R, S *big.Int }
 	if rest, err := asn1.Unmarshal(signature, &n); err != nil || len(rest) > 0 || n.R.Sign() < 0 || n.S.Sign() < 0 || max(n.R.BitLen(), n.S.BitLen()) > 256 {

@@ -18,7 +18,7 @@ import (
 // PathKeys is where a server publishes its keys, as a JSON Web Key Set (RFC 7517).
 const PathKeys = wire.PathKeySet
 
-// Limits of what is read.
+// Limits of the input.
 const (
 	maxSet  = 64 << 10 // bytes of a key set
 	maxKeys = 16

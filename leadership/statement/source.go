@@ -15,16 +15,16 @@ import (
 )
 
 const (
-	keysFor     = 5 * time.Minute        // then they are read again
-	keysAtMost  = time.Hour              // if that fails
-	betweenAsks = 10 * time.Second       // even if a statement has an unknown key
-	askTimeout  = 5 * time.Second        // of the server
-	patience    = 500 * time.Millisecond // of a verifier that has keys
+	keysFor     = 5 * time.Minute        // how long keys are used before they are read again
+	keysAtMost  = time.Hour              // how long keys are used if that fails
+	betweenAsks = 10 * time.Second       // least time between reads, even if a statement has an unknown key
+	askTimeout  = 5 * time.Second        // of a read
+	patience    = 500 * time.Millisecond // how long a verifier that has keys waits for a read
 )
 
 // Source verifies statements with the keys that a server publishes. It reads them when they are
-// needed and keeps them for minutes, so that a key which was taken back counts no longer than that.
-// Its methods may be called concurrently.
+// needed and keeps them for five minutes, so that a key that was taken back is not accepted for
+// much longer. Its methods may be called concurrently.
 type Source struct {
 	url  string
 	http http.Client
@@ -40,8 +40,8 @@ type state struct {
 	soon        <-chan struct{} // closed then or when patience with it ends
 }
 
-// NewSource returns a source that has asked for nothing yet. The URL is that of the key set: https,
-// or http on loopback.
+// NewSource returns a source that has read nothing yet. from is the URL of the key set: https, or
+// http on loopback.
 func NewSource(from string) (*Source, error) {
 	u, err := url.Parse(from)
 	if err != nil || u.Hostname() == "" || u.Scheme != "https" && !(u.Scheme == "http" && IsLoopback(u.Hostname())) {
@@ -72,8 +72,8 @@ func (s *Source) Verify(ctx context.Context, statement string, now time.Time, wa
 	return c, err
 }
 
-// keys returns keys that are no older than that, unless the server was asked a moment ago or does
-// not answer.
+// keys returns keys that are no older than age, unless the server was asked a moment ago or does
+// not answer: then they may be older.
 func (s *Source) keys(ctx context.Context, now time.Time, age time.Duration) (Keys, error) {
 	is := s.refresh(now, age)
 	if now.Sub(is.read) >= age && is.asking != nil {
@@ -98,8 +98,8 @@ func (s *Source) keys(ctx context.Context, now time.Time, age time.Duration) (Ke
 	return is.keys, nil
 }
 
-// refresh asks for the keys if they are older than that, and the server was not asked a moment ago.
-// It does not wait, and the ask goes on when the caller leaves: others may wait for it.
+// refresh starts reading the keys if they are older than age and the server was not asked a moment
+// ago. It does not wait; the read continues if the caller leaves, because others may wait for it.
 func (s *Source) refresh(now time.Time, age time.Duration) state {
 	s.mu.Lock()
 	defer s.mu.Unlock()

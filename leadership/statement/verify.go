@@ -15,28 +15,30 @@ import (
 )
 
 const (
-	// Type is the typ of a statement, so that no other token of the same key is taken for one.
+	// Type is the typ of a statement, so that no other token signed with the same key is taken for
+	// one.
 	Type = "regent+jwt"
-	// maxStatement bounds what is looked at, in bytes.
+	// maxStatement limits a statement, in bytes.
 	maxStatement = 8 << 10
-	// signatureSize is that of both algorithms, in bytes.
+	// signatureSize is the size of a signature of both algorithms, in bytes.
 	signatureSize = 64
 )
 
-// ErrUnknownKey says that the statement is signed with a key that is not among the Keys. They may
+// ErrUnknownKey says that the statement is signed with a key that is not among the Keys, which may
 // be too old.
 var ErrUnknownKey = errors.New("key: the statement's key is not known")
 
-// header is all that the header of a statement may have.
+// header is the header of a statement, which may have no other members.
 type header struct {
 	Algorithm string `json:"alg"`
 	KeyID     string `json:"kid"`
 	Type      string `json:"typ"`
 }
 
-// Verify returns the claims of a statement that one of the keys has signed, about what is wanted,
-// and that has not ended at now. It compares now with the store's clock: a clock that is behind
-// believes in a lease for as much longer. See the package for what a statement does not prove.
+// Verify returns the claims of a statement that one of the keys has signed, that is about want, and
+// that has not ended at now. It compares now with times of the store's clock: a verifier whose
+// clock is behind believes in a lease for that much longer. See the package comment for what a
+// statement does not prove.
 func (k Keys) Verify(statement string, now time.Time, want Want) (Claims, error) {
 	c, err := k.read(statement)
 	if err == nil {
@@ -48,7 +50,7 @@ func (k Keys) Verify(statement string, now time.Time, want Want) (Claims, error)
 	return c, nil
 }
 
-// read returns the claims of a statement with a good signature.
+// read returns the claims of a statement with a valid signature.
 func (k Keys) read(statement string) (c Claims, err error) {
 	var parts [3][]byte
 	if len(statement) > maxStatement || strings.Count(statement, ".") != len(parts)-1 {
@@ -93,7 +95,7 @@ func decode(text string) ([]byte, error) {
 	return b, nil
 }
 
-// decodeObject reads an object that is written without spaces and with each name once.
+// decodeObject reads an object that has no spaces and no repeated names.
 func decodeObject(text []byte, into any, options ...json.Options) error {
 	compact := jsontext.Value(slices.Clone(text))
 	if err := compact.Compact(); err != nil || !bytes.Equal(compact, text) || compact.Kind() != jsontext.KindBeginObject {

@@ -35,7 +35,7 @@ func (m *Metrics) count(ctx context.Context, tx transaction, events []leadership
 		switch {
 		case e.PreviousLeaderID != "":
 			at := tx.ended()
-			if e.Type == leadership.EventEpoch || e.Type == leadership.EventReleased { // its leader goes on in another term, or a successor
+			if e.Type == leadership.EventEpoch || e.Type == leadership.EventReleased { // the leader or a successor goes on in another term
 				at = e.At
 			}
 			m.terms.Record(ctx, max(at.Sub(before.AcquiredAt), 0).Seconds(), with("end", e.Type))
@@ -73,8 +73,8 @@ func (tx transaction) bid() bool {
 	return slices.ContainsFunc(tx.change.Record.Bids(), func(b leadership.Bid) bool { return !slices.Contains(before, b) })
 }
 
-// limitedBy returns why a term ended before its leader's time; "" if it did not. A leader that is
-// ordered to go may release its lease before it has to.
+// limitedBy returns the limit or order that ended a term; "" if there was none. A leader that has
+// to stop may release its lease before that end.
 func limitedBy(before rule.Record, end leadership.Event) leadership.EndReason {
 	switch why := before.EndsBecause; end.Type {
 	case leadership.EventExpired, leadership.EventDeposed:
@@ -93,8 +93,8 @@ type reported struct {
 	of      func(leadership.Counters) int64
 }
 
-// report counts the work that a renewal has reported: how far its numbers are above those of the
-// report that the record had before, whichever instance took that. So nothing counts twice.
+// report counts the work that a renewal has reported: the increase of its numbers over the record's
+// previous report, whichever instance took that. So no work is counted twice.
 func (m *Metrics) report(ctx context.Context, c *rule.Renewal, tx transaction) {
 	if c == nil || c.Report == "" || tx.change.Empty() {
 		return
@@ -119,8 +119,8 @@ func (tx transaction) ended() time.Time {
 	}
 }
 
-// fresh is how long after the end of a term the next one is its successor although no candidate
-// waited for it.
+// fresh is how long after the end of a term the next one still counts as its successor if no
+// candidate waited.
 const fresh = 10 * time.Minute
 
 // transitioned times a grant that follows another term.
@@ -136,7 +136,7 @@ func (m *Metrics) transitioned(ctx context.Context, tx transaction, granted time
 	m.transition.Record(ctx, took.Seconds(), with("after", cmp.Or(tx.ending(), how, likely(tx.before.Record))))
 }
 
-// ending returns how the last term ended if this transaction found that out; else "".
+// ending returns how the last term ended if this transaction recorded that; otherwise "".
 func (tx transaction) ending() leadership.EventType {
 	for _, e := range tx.change.Events {
 		if e.PreviousLeaderID != "" {

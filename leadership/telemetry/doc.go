@@ -1,8 +1,7 @@
-// Package telemetry counts and times what an instance does. It stands around the store and the bus,
-// and is a gate of the service; none of these knows of it. HTTP requests are timed by
-// httpapi/timing.
+// Package telemetry counts and times the work of an instance. It wraps the store and the bus, and
+// is a gate of the service; none of these knows of it. HTTP requests are timed by httpapi/timing.
 //
-//	door --> gate (Metrics) --> instance --> Store --> store
+//	API  --> gate (Metrics) --> instance --> Store --> store
 //	                               |
 //	                              Bus --> topic
 //
@@ -13,21 +12,23 @@
 // between times of the store's clock, as the record has them. A change whose reply was lost is not
 // counted.
 //
-// Work that leaders report is counted by the instance that committed the renewal: as much as the
-// numbers are above those of the report that the record had before, whichever instance took that.
-// So a leader that moves to another instance is not counted twice.
+// Work that leaders report is counted by the instance that committed the renewal: the increase over
+// the record's previous report, whichever instance took that. So the work of a leader that moves to
+// another instance is not counted twice.
 //
 // A bid is counted by the instance that wrote it, and a ballot is timed by the one that committed
-// the grant, between two times of the store's clock. A write that only takes a bid back is none.
+// the grant, between two times of the store's clock. A write that only removes a bid does not
+// count.
 //
-// Members are counted by the instance that they are at. What instances tell each other of members
-// is not counted again; it decides participation and which elections are read-only, so that each
-// instance shows what it knows: take the lowest participation, and the most elections.
+// Members are counted by the instance that they are at, and not again by the others. But
+// participation, and which elections are read-only, depend on the members of all instances, and
+// each instance shows what it knows: take the lowest participation, and the largest number of
+// elections.
 //
-// The gauges of elections are what one instance knows, from each answer of the store and from each
-// event that other instances announce. All instances on one store know about the same: take the
-// largest value, and not the sum. Pauses and approvals that wait are among them; the election that
-// has waited for longest is read from the store at each collection, for an event may be missed.
+// The gauges of elections show one instance's knowledge, from each answer of the store and each
+// event of other instances. All instances on one store know roughly the same: take the largest
+// value, and not the sum. They include pauses and approvals that are waited for; the election that
+// has waited longest is read from the store at each collection, because an event may be missed.
 //
 // # Names
 //

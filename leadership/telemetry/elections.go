@@ -11,27 +11,27 @@ import (
 	"regent/leadership/rule"
 )
 
-// maxElections bounds how many elections are remembered, because callers choose the names. The one
+// maxElections limits how many elections are remembered, because callers choose the names. The one
 // without news for the longest time is forgotten.
 const maxElections = 100_000
 
-// elections is what this instance knows of the elections. All times are the store's. The view of
-// the instance does not serve: it forgets elections that no caller asks about, and the gauges count
-// them.
+// elections is this instance's knowledge of the elections, for gauges. All times are the store's.
+// The instance's view cannot serve for that: it forgets elections that no caller asks about, and
+// the gauges count these, too.
 type elections struct {
 	mu           sync.Mutex // guards the fields below and the standings
 	clock        clock
 	known        *simplelru.LRU[leadership.Election, *standing]
-	eyed         map[*standing]struct{} // notable ones
+	eyed         map[*standing]struct{} // the notable ones
 	held, vacant int
-	deep         [leadership.MaxDepth + 2]int // those with a leader, or vacant, at each depth
+	deep         [leadership.MaxDepth + 2]int // how many are held or vacant at each depth
 
-	named   []leadership.Election // names and patterns: what is shown by name; set before the first election is known
-	matched int                   // those of them that have a leader, or are vacant
+	named   []leadership.Election // names and patterns of elections shown by name; set before the first election is known
+	matched int                   // how many held or vacant elections match these
 	shown   map[leadership.Election]*standing
 
 	halts   []leadership.Override
-	haltsAt leadership.Revision // of the record that they were last read from
+	haltsAt leadership.Revision // of the record that the halts were last read from
 }
 
 func newElections(size int) *elections {
@@ -67,7 +67,7 @@ func (es *elections) learn(snaps ...rule.Snapshot) {
 	}
 }
 
-// depth is that of an election with the parent. Call with mu held.
+// depth returns the depth of an election with that parent. Call with mu held.
 func (es *elections) depth(parent leadership.Election) int {
 	if parent == "" {
 		return 0
@@ -79,8 +79,8 @@ func (es *elections) depth(parent leadership.Election) int {
 	return min(above.depth+1, len(es.deep)-1)
 }
 
-// yielded returns when the leader has yielded by the last change of the election; zero if that is
-// not known, or was another change.
+// yielded returns when the leader yielded, if that was the election's last change; zero if unknown,
+// or if the last change was another.
 func (es *elections) yielded(e leadership.Election, last leadership.Revision) (at time.Time) {
 	es.mu.Lock()
 	defer es.mu.Unlock()
@@ -104,7 +104,7 @@ func (es *elections) hear(events ...leadership.Event) {
 	}
 }
 
-// hearHalt changes the halts as an event of theirs tells. Call with mu held.
+// hearHalt updates the halts by an event of HaltsElection. Call with mu held.
 func (es *elections) hearHalt(e leadership.Event) {
 	d := e.ReadDetail()
 	all := slices.DeleteFunc(slices.Clone(es.halts), func(o leadership.Override) bool { return o.Elections == d.Elections })
@@ -114,7 +114,7 @@ func (es *elections) hearHalt(e leadership.Event) {
 	es.halt(all, e.At)
 }
 
-// halt tells all elections of the halts, which are known as of the instant. Call with mu held.
+// halt applies the halts, as of the instant, to all elections. Call with mu held.
 func (es *elections) halt(all []leadership.Override, at time.Time) {
 	es.halts = all
 	for _, s := range es.known.Values() {
@@ -125,8 +125,8 @@ func (es *elections) halt(all []leadership.Override, at time.Time) {
 	}
 }
 
-// relate tells a seat of the orders of the election that has it, and that of its seats: how many
-// are led or halted, and since when one of them is neither, or all are halted. Call with mu held.
+// relate passes the orders of an election to its seat, and counts for the election how many seats
+// are led or halted, and since when one is neither, or all are halted. Call with mu held.
 func (es *elections) relate(s *standing) {
 	of, n, _ := s.election.SeatOf()
 	if whole, ok := es.known.Peek(of); ok && whole.seats >= n {
@@ -178,8 +178,8 @@ func (es *elections) wait(e leadership.Election) (leave func()) {
 	}
 }
 
-// last returns how the last term of an election ended, "" if that is not known, and how long a
-// candidate has waited for the next.
+// last returns how the last term of an election ended, "" if unknown, and how long a candidate has
+// waited for the next.
 func (es *elections) last(e leadership.Election) (ended leadership.EventType, waited time.Duration) {
 	es.mu.Lock()
 	defer es.mu.Unlock()
@@ -193,7 +193,7 @@ func (es *elections) last(e leadership.Election) (ended leadership.EventType, wa
 	return s.ended, waited
 }
 
-// goesOn reports whether the leader of the token led under the one before, as far as is known.
+// goesOn reports whether the leader with the token is known to have led under the previous one.
 func (es *elections) goesOn(e leadership.Election, token leadership.Token) bool {
 	es.mu.Lock()
 	defer es.mu.Unlock()
@@ -208,8 +208,8 @@ func (es *elections) now() time.Time {
 	return es.clock.now()
 }
 
-// stops are the reasons for which the work of an election may stand still: each reports whether it
-// holds, and since when.
+// stops are the reasons why the work of an election may stand still: each reports whether it holds,
+// and since when.
 var stops = [...]func(*standing, time.Time) (since time.Time, ok bool){
 	leaderless: (*standing).leaderless,
 	paused:     (*standing).paused,
@@ -222,7 +222,7 @@ const (
 	unapproved
 )
 
-// stopped is how many elections stand still for one reason, and the one that has for longest.
+// stopped is how many elections stand still for one reason, and which has for the longest time.
 type stopped struct {
 	n        int
 	longest  time.Duration
@@ -231,8 +231,8 @@ type stopped struct {
 
 type counts struct {
 	held, vacant, flapping int
-	grants                 int // the most of one election within the last hour; 0 if none has had two
-	delegated, depth       int // elections that were delegated, and how deep the deepest is
+	grants                 int // the most grants of one election within the last hour; 0 if none has had two
+	delegated, depth       int // how many elections were delegated, and the depth of the deepest
 	stopped                [len(stops)]stopped
 }
 
@@ -313,7 +313,7 @@ func (es *elections) add(s *standing, n int) {
 	}
 }
 
-// clock returns the store's time without asking: the last that it told, and the monotonic time
+// clock returns the store's time without asking it: the last known time plus the monotonic time
 // since.
 type clock struct {
 	start time.Time // of this process

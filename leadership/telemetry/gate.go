@@ -17,7 +17,7 @@ import (
 
 const (
 	outcomeOK      = "ok"
-	outcomeLeft    = "caller_left" // while it waited in line
+	outcomeLeft    = "caller_left" // the caller cancelled while it waited in line
 	reasonConflict = "conflict"
 )
 
@@ -83,7 +83,7 @@ func (m *Metrics) operated(ctx context.Context, op instance.Op, err error) {
 	}
 }
 
-// left measures what a leader has left behind.
+// left measures the data that a leader has stored.
 func (m *Metrics) left(ctx context.Context, op instance.Op, took time.Duration, err error) {
 	if err != nil {
 		return
@@ -94,16 +94,17 @@ func (m *Metrics) left(ctx context.Context, op instance.Op, took time.Duration, 
 	m.entries.Add(ctx, int64(op.Entries))
 }
 
-// underWay is how long after a grant an act under the token before may have been sent in time.
+// underWay is how long after a grant a call under the previous token may arrive that was sent in
+// time.
 const underWay = 5 * time.Second
 
-// late reports whether an act under an old token was refused some time after a newer one was
-// granted.
+// late reports whether a call under an old token was refused more than underWay after a newer token
+// was granted.
 //
-// A leader stops before its lease ends, and the next one is never granted earlier. So a leader
-// that renews later believes that it leads though another does, and a token that is checked later
+// A leader stops before its lease ends, and the next one is never granted earlier. So a leader that
+// renews later believes that it leads although another one does, and a token that is checked later
 // was sent by such a leader. A leader that goes on in a new epoch learns of its new token when it
-// renews, at the latest when the lease ends that it had.
+// renews, at the latest when its present lease ends.
 func (m *Metrics) late(op instance.Op, refusal *leadership.Error) bool {
 	if refusal.Code != leadership.LeaseLost && refusal.Code != leadership.TokenStale || refusal.Lease == nil || refusal.Reason == leadership.ReasonEpoch {
 		return false
@@ -130,7 +131,7 @@ func labelsOf(ops, outcomes []string) map[operation]metric.MeasurementOption {
 	return labels
 }
 
-// operations are the operations that the verbs count as.
+// operations returns the operations that the verbs are counted as.
 func operations() (all []string) {
 	for _, row := range wire.Verbs() {
 		if row.Metric != "" {

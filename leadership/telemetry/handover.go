@@ -8,7 +8,7 @@ import (
 	"regent/leadership/rule"
 )
 
-// handOverOutcome is how far a hand-over has come.
+// handOverOutcome is the progress of a hand-over.
 type handOverOutcome string
 
 const (
@@ -29,7 +29,7 @@ func (m *Metrics) handedOver(ctx context.Context, tx transaction, events []leade
 		case !named:
 		case e.Type == leadership.EventExpired:
 			m.handOvers.Add(ctx, 1, with("outcome", handOverTimedOut))
-		case e.Type == leadership.EventReleased && i+1 < len(events): // and acquired, in one commit
+		case e.Type == leadership.EventReleased && i+1 < len(events): // released and acquired in one commit
 			m.handOvers.Add(ctx, 1, with("outcome", handOverCompleted))
 			if now.To != "" {
 				m.handOver.Record(ctx, max(e.At.Sub(now.Since), 0).Seconds())
@@ -43,8 +43,8 @@ func (m *Metrics) handedOver(ctx context.Context, tx transaction, events []leade
 	}
 }
 
-// stopped returns when the leader has yielded: as its event has said or, if another instance has
-// committed that and it was not heard of, as the record shows; zero if it does not.
+// stopped returns when the leader yielded: according to the event or, if another instance committed
+// that and it was not heard here, according to the record; zero if neither shows it.
 func (m *Metrics) stopped(r rule.Record) time.Time {
 	if at := m.elections.yielded(r.Election, r.Revision); !at.IsZero() {
 		return at

@@ -11,8 +11,8 @@ import (
 
 // CloudLogging returns a handler that writes JSON lines for Google's Cloud Logging: severity,
 // message, time and, with the context of a traced request, trace and span. project is the project
-// that keeps the traces; "" writes the trace's id alone. level is the lowest level that is written;
-// nil means slog.LevelInfo.
+// that keeps the traces; with "" only the trace's id is written. level is the lowest level that is
+// written; nil means slog.LevelInfo.
 func CloudLogging(w io.Writer, project string, level slog.Leveler) slog.Handler {
 	h := slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level, ReplaceAttr: cloudNames})
 	prefix := ""

@@ -8,18 +8,18 @@ import (
 	"regent/leadership"
 )
 
-// Membership is what an instance knows of the members of elections.
+// Membership is an instance, which knows the members of elections.
 type Membership interface {
-	// MemberStats returns how many members are at the instance itself, by their role, and, of all
-	// elections that it knows, how many are read-only, and the lowest participation: 1 if there is
-	// none.
+	// MemberStats returns the number of members at the instance itself by role and, for all
+	// elections that it knows, how many are read-only, and the lowest participation (1 if there are
+	// none).
 	MemberStats() (byRole map[leadership.Role]int64, readOnly int64, lowest float64)
-	// JournalStats returns how many streams of journals are open at the instance itself, and how
-	// many entries the slowest of the members that follow one here has not applied yet.
+	// JournalStats returns how many streams of journals are open at the instance itself, and the
+	// largest lag, in entries, of a member that follows one here.
 	JournalStats() (followers, lag int64)
 }
 
-// Members measures what the instance knows of members, at each collection.
+// Members measures the instance's members at each collection.
 func (m *Metrics) Members(of Membership) error {
 	b := newBuilder(m.meter)
 	present, halted, lowest := b.gauge(nameMembers), b.gauge(nameReadOnly), b.age(nameLowest)

@@ -21,7 +21,7 @@ import (
 // scope is the instrumentation scope of all metrics and spans.
 const scope = "regent/leadership/telemetry"
 
-// Metrics are the metrics and spans of one instance. All methods may be called at the same time.
+// Metrics are the metrics and spans of one instance. Its methods may be called concurrently.
 type Metrics struct {
 	idle      bool // both providers do nothing, and so nothing is measured
 	meter     metric.Meter
@@ -128,8 +128,8 @@ const (
 	lookFor  = 2 * time.Second  // for all of them
 )
 
-// sure counts the elections after it has read, from the store, those that seem to have stood still
-// for the longest time: this instance may have missed the event of a grant, or of an order,
+// sure counts the elections. First it reads from the store those that seem to have stood still for
+// the longest time, because this instance may have missed the event of a grant or an order
 // elsewhere, and would raise an alarm for ever. It costs one read per collection and reason while
 // an election stands still, and one of the halts. If the store does not answer, the known state
 // counts.
@@ -174,7 +174,7 @@ func (m *Metrics) Cache(reads func() (hits, misses, shared int64)) error {
 	})
 }
 
-// Degraded measures what does not work as it should; now returns that.
+// Degraded shows the troubles that now returns.
 func (m *Metrics) Degraded(now func() []instance.Trouble) error {
 	b := newBuilder(m.meter)
 	gauge := b.gauge(nameTroubles)
@@ -298,8 +298,8 @@ func (b *builder) age(name string) metric.Float64ObservableGauge {
 	return i
 }
 
-// observe has f called at each collection, for all instruments that are read then, and returns what
-// has failed since the builder was made.
+// observe registers f to be called at each collection, for all instruments that are read then, and
+// returns the errors since the builder was made.
 func (b *builder) observe(f func(context.Context, metric.Observer)) error {
 	_, err := b.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
 		f(ctx, o)
@@ -311,7 +311,7 @@ func (b *builder) observe(f func(context.Context, metric.Observer)) error {
 
 const nameStretch = "regent.renewals.stretch"
 
-// Stretch shows how far leaders are told to put their renewals off; now returns that, from 0 to 1.
+// Stretch shows how far leaders are told to delay their renewals; now returns that, from 0 to 1.
 func (m *Metrics) Stretch(now func() float64) error {
 	b := newBuilder(m.meter)
 	gauge := b.age(nameStretch)
@@ -326,8 +326,8 @@ type Bus interface {
 	Run(ctx context.Context, hear func(leadership.Event), live func(bool)) error
 }
 
-// Bus returns the bus with its events remembered: the gauges of elections include what other
-// instances commit, the counters do not.
+// Bus returns the bus with its events remembered: the gauges of elections include the changes of
+// other instances, the counters do not.
 func (m *Metrics) Bus(inner Bus) Bus {
 	if m.idle {
 		return inner

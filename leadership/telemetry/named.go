@@ -16,10 +16,10 @@ import (
 // with seats five.
 const maxNamed = 200
 
-// ByName shows the elections of those names and patterns by their names, the first ones that are
-// known: whether each is led, its token, how long that has been so, how many candidates wait here,
-// and how many of its seats are free. The series of an election end when it is deleted. A
-// collection reads nothing: Follow does. Call it once, before the store is used.
+// ByName shows the elections that match the names and patterns by their names, the first maxNamed
+// that are known: whether each is led, its token, the age of its state, how many candidates wait
+// here, and how many of its seats are free. The series of an election end when it is deleted. A
+// collection reads nothing from the store: Follow does. Call ByName once, before the store is used.
 func (m *Metrics) ByName(all []leadership.Election) error {
 	m.elections.named = all
 	b := newBuilder(m.meter)
@@ -43,19 +43,19 @@ func (m *Metrics) ByName(all []leadership.Election) error {
 	})
 }
 
-// byName is what is shown of an election by its name.
+// byName has the values of an election that is shown by name.
 type byName struct {
 	election leadership.Election
 	led      int64
-	seats    int // that it has
+	seats    int // how many seats it has
 	token    leadership.Token
 	waiting  int
 	age      time.Duration
-	known    bool // the age is
+	known    bool // the age is known
 }
 
-// byName returns what is shown, and how many others match. Those that are shown count as news: they
-// are the last to be forgotten.
+// byName returns the elections that are shown, and how many others match. Being shown counts as
+// news, so these are the last to be forgotten.
 func (es *elections) byName() (shown []byName, more int) {
 	es.mu.Lock()
 	defer es.mu.Unlock()
@@ -77,7 +77,7 @@ func (es *elections) byName() (shown []byName, more int) {
 	return shown, es.matched - len(es.shown)
 }
 
-// names reports whether an election is one of those to be shown by name.
+// names reports whether an election matches the names and patterns of ByName.
 func (es *elections) names(e leadership.Election) bool {
 	return slices.ContainsFunc(es.named, func(p leadership.Election) bool { return p.Covers(e) })
 }
@@ -110,15 +110,15 @@ type Source interface {
 // pauseNamed is how long Follow waits after an error of the store.
 const pauseNamed = 5 * time.Second
 
-// Follow keeps what is shown by name up to date until ctx ends: it reads those elections once, up
-// to a page for each pattern, and then hears the events of all. With a bus that costs one read of
-// the history a minute, and none while there is no news.
+// Follow keeps the elections shown by name up to date until ctx ends: it reads them once, up to a
+// page for each pattern, and then hears the events of all elections. With a bus that costs one read
+// of the history a minute, and none while there is no news.
 func (m *Metrics) Follow(ctx context.Context, of Source) {
 	if m.idle || len(m.elections.named) == 0 {
 		return
 	}
 	for ctx.Err() == nil {
-		_ = m.follow(ctx, of) // what is known counts until the store answers again
+		_ = m.follow(ctx, of) // the last known state counts until the store answers again
 		select {
 		case <-time.After(pauseNamed):
 		case <-ctx.Done():
@@ -148,8 +148,8 @@ func (m *Metrics) follow(ctx context.Context, of Source) error {
 	}
 }
 
-// meet reads the elections of a name or pattern that exist already. Await also has the end of a
-// lease recorded that was granted before this instance began.
+// meet reads the existing elections of a name or pattern. By Await it also arranges that the end of
+// a lease that was granted before this instance began will be recorded.
 func (m *Metrics) meet(ctx context.Context, of Source, e leadership.Election) error {
 	names := []leadership.Election{e}
 	if begin, pattern := e.Pattern(); pattern {
@@ -169,7 +169,7 @@ func (m *Metrics) meet(ctx context.Context, of Source, e leadership.Election) er
 		if err != nil && !errors.Is(err, leadership.NotFound) {
 			return err
 		}
-		for n := range reading.Config.Seats { // so that it is known which are led
+		for n := range reading.Config.Seats { // to know which seats are led
 			names = append(names, names[i].Seat(n+1))
 		}
 	}

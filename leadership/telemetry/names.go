@@ -13,10 +13,10 @@ import (
 type Metric struct {
 	Name        string // in OpenTelemetry
 	Kind        Kind
-	Unit        string // of UCUM
+	Unit        string // a UCUM unit
 	Description string
 	Labels      []Label
-	Buckets     []float64 // upper bounds, of a histogram
+	Buckets     []float64 // upper bounds of a histogram's buckets
 }
 
 // Prometheus returns the metric's name in Prometheus.
@@ -43,8 +43,8 @@ const (
 	Gauge     Kind = "gauge"
 )
 
-// Label is an attribute of a metric, with all values that it can have; none if they are names of
-// elections, which only Metrics.ByName shows.
+// Label is an attribute of a metric, with all values that it can have; no values if these are names
+// of elections, which only Metrics.ByName shows.
 type Label struct {
 	Key    string
 	Values []string
@@ -177,7 +177,7 @@ func ledgers() []Metric {
 	}
 }
 
-// members are gauges of what an instance knows of members.
+// members are gauges of an instance's knowledge of members.
 func members() []Metric {
 	return []Metric{
 		gauge(nameMembers, "{member}", "Members of elections that wait, have joined or follow a stream at this instance. A leader that does none of these is not "+
@@ -189,7 +189,7 @@ func members() []Metric {
 	}
 }
 
-// elected are gauges of what an instance knows.
+// elected are gauges of an instance's knowledge of all elections.
 func elected() []Metric {
 	return []Metric{
 		gauge(nameElections, "{election}", "Elections that this instance knows, without deleted ones.", Label{"state", texts(leadership.Held, leadership.Vacant)}),
@@ -207,7 +207,7 @@ func elected() []Metric {
 	}
 }
 
-// named are gauges of what an instance knows of the elections of --metrics-elections.
+// named are gauges of an instance's knowledge of the elections of --metrics-elections.
 func named() []Metric {
 	gaugeEach := func(name, unit, what string) Metric {
 		return gauge(name, unit, what+" Only elections of --metrics-elections.", Label{Key: "election"})
@@ -222,7 +222,7 @@ func named() []Metric {
 	}
 }
 
-// reports sum up what leaders say of their work.
+// reports sum up the reports of leaders.
 func reports() []Metric {
 	reported := func(name, unit, what string) Metric {
 		return counter(name, unit, what+" that leaders have reported in renewals that this instance answered. Sum over instances.")
@@ -268,13 +268,13 @@ func parts() []Metric {
 	}
 }
 
-// InvalidAccess is the trouble that the access file has changed, and cannot be used: the one before
-// stays in force here, and no instance can start.
+// InvalidAccess is the trouble that the access file has changed and is invalid: the previous one
+// stays in force here, but no instance can start.
 const InvalidAccess instance.Trouble = "access_file_invalid"
 
 func troubles() []instance.Trouble { return append(instance.Troubles(), InvalidAccess) }
 
-// Values of labels. Tests hold them to package leadership.
+// Values of labels. Tests compare them with package leadership.
 var (
 	eventTypes = []leadership.EventType{
 		leadership.EventAcquired, leadership.EventUpdated, leadership.EventReleased, leadership.EventExpired,
@@ -321,7 +321,7 @@ func actingOps() []string {
 	return all
 }
 
-// ledgerOps returns the operations that leave data behind.
+// ledgerOps returns the operations by which leaders store data.
 func ledgerOps() []string {
 	return []string{wire.VerbPutCheckpoint.Row().Metric, wire.VerbAppendJournal.Row().Metric, wire.VerbSnapshotJournal.Row().Metric, wire.VerbBeginEffect.Row().Metric, wire.VerbFinishEffect.Row().Metric}
 }

@@ -8,27 +8,27 @@ import (
 	"regent/leadership/rule"
 )
 
-// orders is what keeps an election waiting for its operators: a pause, a halt, or an approval that
-// is due.
+// orders tells why an election waits for its operators: a pause, a halt, or an approval that is
+// due.
 type orders struct {
-	read leadership.Revision // of the record that they were last read from
+	read leadership.Revision // of the record that the orders were last read from
 
-	pause    leadership.OverrideID // the last one
-	pausedAt time.Time             // since when there has been one without a gap
-	until    time.Time             // its end, also if that is past
+	pause    leadership.OverrideID // the last pause
+	pausedAt time.Time             // since when there has been a pause without a gap
+	until    time.Time             // the end of the last pause, even if it is past
 
-	haltedAt    time.Time // since when a halt has been on the election
-	haltedUntil time.Time // its end, so
+	haltedAt    time.Time // since when a halt has covered the election
+	haltedUntil time.Time // the end of the last halt, even if it is past
 
-	asked    time.Time // since when an approval has been waited for; zero if none is
-	awaited  bool      // no lease is granted without it
-	approved time.Time // when the last such wait was over
+	asked    time.Time // since when the election has waited for an approval; zero if it does not
+	awaited  bool      // no lease is granted without the approval
+	approved time.Time // when the last wait with awaited was over
 }
 
 // paused reports whether no candidate is granted, by an operator's order.
 func (o *orders) paused(now time.Time) bool { return now.Before(latest(o.until, o.haltedUntil)) }
 
-// since is since when that is so.
+// since returns since when the election has been paused.
 func (o *orders) since(now time.Time) time.Time {
 	if now.Before(o.haltedUntil) && (!now.Before(o.until) || o.haltedAt.Before(o.pausedAt)) {
 		return o.haltedAt
@@ -40,7 +40,8 @@ func (o *orders) since(now time.Time) time.Time {
 // halt, allows it.
 func (o *orders) barred(now time.Time) bool { return o.awaited || o.paused(now) }
 
-// freed returns when the election was last barred; zero if it never was. Call it only if it is not.
+// freed returns until when the election was last barred; zero if it never was. Call it only if it
+// is not barred now.
 func (o *orders) freed() time.Time { return latest(o.until, o.haltedUntil, o.approved) }
 
 func latest(all ...time.Time) time.Time { return slices.MaxFunc(all, time.Time.Compare) }
@@ -74,7 +75,7 @@ func (o *orders) learn(snap rule.Snapshot) {
 	}
 }
 
-// hear changes the orders as the event tells.
+// hear updates the orders by the event.
 func (o *orders) hear(e leadership.Event) {
 	switch e.Type {
 	case leadership.EventPaused:
@@ -102,7 +103,7 @@ func (o *orders) hear(e leadership.Event) {
 	case ended && e.ReadDetail().EndsBecause == leadership.EndsApproval:
 		o.ask(e.At)
 		o.awaited = true
-	case ended: // and with the leader its question
+	case ended: // the leader's request for an approval ends with its term
 		o.approve(e.At)
 	}
 }
@@ -121,7 +122,8 @@ func (o *orders) resume(at time.Time) {
 	}
 }
 
-// halt notes which of the halts is on the election, as of the instant: the one that ends last.
+// halt notes the halt that covers the election as of the instant; of several, the one that ends
+// last.
 func (o *orders) halt(e leadership.Election, all []leadership.Override, at time.Time) {
 	var last leadership.Override
 	for _, one := range all {
@@ -140,14 +142,14 @@ func (o *orders) halt(e leadership.Election, all []leadership.Override, at time.
 	}
 }
 
-// ask notes that an approval is waited for.
+// ask notes that the election waits for an approval.
 func (o *orders) ask(since time.Time) {
 	if o.asked.IsZero() {
 		o.asked = since
 	}
 }
 
-// approve notes that none is.
+// approve notes that the election does not wait for an approval.
 func (o *orders) approve(at time.Time) {
 	if o.awaited {
 		o.approved = at

@@ -11,7 +11,7 @@ import (
 const (
 	flapGrants = 5                // an election with more grants than this
 	flapWithin = 10 * time.Minute // within this time is flapping
-	returns    = 30 * time.Second // a candidate that comes back within this time has waited throughout
+	returns    = 30 * time.Second // a candidate that comes back within this time counts as waiting throughout
 )
 
 // state is the last known state of an election.
@@ -31,32 +31,32 @@ type standing struct {
 	token    leadership.Token
 	state    state
 
-	leaseEnd time.Time            // of the last lease that was seen; zero if its end is not known
+	leaseEnd time.Time            // of the last lease that was seen; zero if unknown
 	endedAt  time.Time            // when the last term ended
-	ended    leadership.EventType // how; "" if that is not known
+	ended    leadership.EventType // how the last term ended; "" if unknown
 
-	grants [flapGrants + 1]time.Time // the newest, first the last
-	epoch  leadership.Token          // the newest that the leader was given in the place of an older one
+	grants [flapGrants + 1]time.Time // times of the last grants, the newest first
+	epoch  leadership.Token          // the newest token that a leader was given by a new epoch
 
-	yieldedAt time.Time           // when the leader has last yielded
-	yielded   leadership.Revision // of that
+	yieldedAt time.Time           // when the leader last yielded
+	yielded   leadership.Revision // of that yield
 
-	named bool // it is one of those to be shown by name
+	named bool // it is shown by name
 
-	depth int // levels below an election that was not delegated, as far as that is known
+	depth int // known levels below an election that was not delegated
 
 	orders orders
-	above  *orders // of the election of which it is a seat; nil if it is none, or that is not known
+	above  *orders // of the election of which it is a seat; nil if it is no seat, or that is unknown
 
-	seats  int       // that it has
-	led    int       // of these, so many have a leader; see relate
-	halted int       // and so many have none, and are halted
+	seats  int       // how many seats it has
+	led    int       // how many of these have a leader; see relate
+	halted int       // how many of these have none and are halted
 	barred time.Time // since when all seats have been halted; zero if some are not
-	freed  time.Time // since when another one has none
+	freed  time.Time // since when a seat that is not halted has had no leader
 
-	waiting int       // candidates
+	waiting int       // waiting candidates
 	since   time.Time // when the first of them came
-	left    time.Time // when the last of them went
+	left    time.Time // when the last of them left
 }
 
 // learn remembers an answer of the store, unless it is older than the known state.
@@ -76,7 +76,7 @@ func (s *standing) learn(snap rule.Snapshot) {
 		s.state = deleted
 	case snap.Live():
 		s.state, s.leaseEnd = held, r.LeaseEnd()
-	case r.LeaderID != "": // it ran out, and that is not recorded yet
+	case r.LeaderID != "": // the lease has run out, and that is not recorded yet
 		s.state, s.leaseEnd = vacant, r.LeaseEnd()
 		s.end(leadership.EventExpired, r.LeaseEnd()) // or deposed, as its event will tell
 	default:
@@ -127,7 +127,7 @@ func (s *standing) hear(e leadership.Event) {
 	s.revision = e.Revision
 }
 
-// endOf returns when the term ended that the event ends. A lease that runs out has ended before the
+// endOf returns when the term that the event ends has ended: a lease that runs out ends before its
 // event.
 func (s *standing) endOf(e leadership.Event) time.Time {
 	if ranOut(e.Type) && !s.leaseEnd.IsZero() && s.leaseEnd.Before(e.At) {
@@ -136,8 +136,8 @@ func (s *standing) endOf(e leadership.Event) time.Time {
 	return e.At
 }
 
-// ranOut reports whether a term that ended so may have left work undone: its leader did not stop by
-// itself, and no operator ended it.
+// ranOut reports whether a term that ended with that event may have left work undone: its leader
+// did not stop by itself, and no operator ended it.
 func ranOut(how leadership.EventType) bool {
 	return how == leadership.EventExpired || how == leadership.EventDeposed
 }
@@ -167,13 +167,13 @@ func (s *standing) join(now time.Time) {
 	s.waiting++
 }
 
-// wanted reports whether a candidate waits, or did a moment ago and may come back.
+// wanted reports whether a candidate waits, or left a moment ago and may come back.
 func (s *standing) wanted(now time.Time) bool {
 	return s.waiting > 0 || !s.left.IsZero() && now.Sub(s.left) < returns
 }
 
-// leaderless returns since when the election has been wanted and without a leader though it may
-// have one.
+// leaderless returns since when the election has been wanted and without a leader, although nothing
+// bars a grant.
 func (s *standing) leaderless(now time.Time) (since time.Time, ok bool) {
 	end, freed := s.endedAt, s.orders.freed()
 	if s.seats > 0 {

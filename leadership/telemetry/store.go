@@ -40,7 +40,7 @@ const (
 
 func outcomeOf(err error) outcome {
 	switch {
-	case err == nil, errors.Is(err, rule.ErrNotRenewed): // an answer, and no failure
+	case err == nil, errors.Is(err, rule.ErrNotRenewed): // ErrNotRenewed is an answer, not a failure
 		return done
 	case errors.Is(err, leadership.OutcomeUnknown):
 		return unknown
@@ -123,7 +123,7 @@ func (s *store) Update(ctx context.Context, e leadership.Election, x rule.Expect
 	switch {
 	case err == nil:
 		s.m.committed(ctx, x, tx, after)
-	case tx.refused != nil: // what was read is true nevertheless
+	case tx.refused != nil: // the snapshot is true nevertheless
 		s.m.elections.learn(tx.before)
 	}
 	return after, err
@@ -161,7 +161,7 @@ func (s *store) Renew(ctx context.Context, leases []rule.Renewal) []rule.Renewed
 	for i := range answers {
 		switch a := &answers[i]; {
 		case a.Err == nil:
-			s.m.elections.learn(a.Snapshot()) // a late one is taken back later, and that is seen too
+			s.m.elections.learn(a.Snapshot()) // a late renewal is taken back by a later change, which is seen, too
 		case worst == nil, outcomeOf(a.Err) == unknown, outcomeOf(worst) == done:
 			worst = a.Err
 		}

@@ -14,12 +14,12 @@ import (
 // functions of this file and of scan.go. Package json does the others.
 //go:generate go run ./generate
 
-// usual is how many bytes a document has, or a few more: a lease has some 500.
+// usual is the usual size of a document, in bytes: a lease has some 500.
 const usual = 640
 
-// object appends JSON to a text. What comes before a value is the comma and the name of its
-// member, which needs no escapes, or the comma alone in an array. The first comma of an object or
-// array makes room for its bracket.
+// object appends JSON to a text. The argument before of its methods is a comma and the name of the
+// member, which needs no escapes, or in an array the comma alone. The first comma of an object or
+// array is later replaced by its bracket.
 type object struct {
 	text []byte
 	err  error // the first
@@ -66,7 +66,8 @@ func (o *object) string(before, s string) {
 	o.text, _ = jsontext.AppendQuote(o.text, s) // an error says that it has replaced wrong bytes
 }
 
-// isPlain reports whether a string stands in JSON as it is. It may report false for one that does.
+// isPlain reports whether a string needs no escapes in JSON. It may report false for one that needs
+// none.
 func isPlain(s string) bool {
 	for i := range len(s) {
 		if special[s[i]] {
@@ -107,8 +108,8 @@ func (o *object) instant(before string, t time.Time) {
 	o.text = append(o.text, '"')
 }
 
-// value appends JSON in the canonical form of this program. That has no spaces, but may have
-// escapes that Marshal writes otherwise.
+// value appends JSON in this program's canonical form, which has no spaces, but may have other
+// escapes than Marshal writes.
 func (o *object) value(before string, v jsontext.Value) {
 	o.text = append(o.text, before...)
 	if isCanonical(v) {

@@ -13,8 +13,8 @@ import (
 	"regent/leadership"
 )
 
-// Entry is one part of a batch. A malformed entry keeps its error and does not spoil the others; of
-// its Value it has the election, if that could be read.
+// Entry is one part of a batch. A malformed entry keeps its error and does not affect the others;
+// its Value then has only the election, if that could be read.
 type Entry[T any] struct {
 	Value T
 	Err   error
@@ -87,7 +87,7 @@ type Renewal struct {
 	LeaseRequest
 }
 
-// keyLength is that of a key's text.
+// keyLength is the length of a key's text.
 const keyLength = 43
 
 // NewRenewals writes a batch.
@@ -137,7 +137,7 @@ type Result struct {
 	Error    *Problem            `json:"error,omitzero"`
 }
 
-// At is the JSON pointer of an entry of the batch in field.
+// At returns the JSON pointer of an entry of the batch in field.
 func At(field string, i int) string { return "/" + field + "/" + strconv.Itoa(i) }
 
 // Leadership reads the answer to the entry at the pointer. The error is for a document that is not

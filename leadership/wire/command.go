@@ -7,9 +7,9 @@ import (
 	"regent/leadership"
 )
 
-// Body is the document of a command, which the verb's Row makes.
+// Body is the document of a command. Row.Body makes an empty one.
 type Body interface {
-	// Command reads a command about the election. at is the revision that its caller has decided
+	// Command returns the command for the election. at is the revision that its caller has decided
 	// on; 0 for none.
 	Command(e leadership.Election, at leadership.Revision) (leadership.Command, error)
 }
@@ -18,10 +18,11 @@ type Body interface {
 type Sent struct {
 	Body  any // nil for none
 	Query url.Values
-	At    leadership.Revision // the condition, of a verb that takes one; 0 for none
+	At    leadership.Revision // the condition, if the verb takes one; 0 for none
 }
 
-// Encode writes a command. The error is for one that no verb has, such as a pointer.
+// Encode turns a command into a request. It returns an error for a type that no verb has, such as a
+// pointer.
 func Encode(c leadership.Command) (s Sent, err error) {
 	switch c := c.(type) {
 	case leadership.Release:
@@ -92,7 +93,7 @@ func (w *ReleaseRequest) Command(e leadership.Election, _ leadership.Revision) (
 	return leadership.Release{LeaseRequest: r, Outcome: w.Outcome, Note: w.Note}, err
 }
 
-// StepDownRequest is the body of a release that says why.
+// StepDownRequest is the body of a step-down, a release with a reason.
 type StepDownRequest struct {
 	Holder
 	Reason string   `json:"reason"`
@@ -105,7 +106,7 @@ func (w *StepDownRequest) Command(e leadership.Election, _ leadership.Revision) 
 	return leadership.StepDown{LeaseRequest: r, Reason: w.Reason, For: time.Duration(w.For)}, err
 }
 
-// ApprovalNote is the body of a leader's question to go on.
+// ApprovalNote is the body of a leader's request for an approval.
 type ApprovalNote struct {
 	Holder
 	Note     string `json:"note"`

@@ -7,7 +7,7 @@ import (
 	"regent/leadership"
 )
 
-// Configuration is what an operator has set, with the defaults filled in.
+// Configuration is the configuration of an election, with the defaults filled in.
 type Configuration struct {
 	LeaseDuration    Duration `json:"leaseDuration"`
 	MaxLeaseDuration Duration `json:"maxLeaseDuration,omitzero"`
@@ -26,7 +26,7 @@ func (w Configuration) leadership() leadership.Config {
 	return c
 }
 
-// config returns the configuration also if a part of it is malformed, without that part.
+// config returns the configuration. If a part is malformed, it returns an error and the rest.
 func (w Configuration) config() (leadership.Config, error) {
 	ballot, err := w.Policy.ballot()
 	leadersOf, delegation, hierarchyErr := w.Policy.hierarchy()

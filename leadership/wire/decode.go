@@ -9,8 +9,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Marshal writes a document of this package. A string that is not UTF-8 is written with U+FFFD in
-// place of each wrong byte: an error must reach its caller, whatever it quotes.
+// Marshal writes a document of this package. In a string that is not UTF-8 it replaces each invalid
+// byte by U+FFFD, because an error must reach its caller, whatever it quotes.
 func Marshal(v any) ([]byte, error) {
 	text, known, err := appendDocument(make([]byte, 0, usual), v)
 	if known {
@@ -22,7 +22,7 @@ func Marshal(v any) ([]byte, error) {
 }
 
 // Unmarshal reads a reply. It ignores fields that it does not know, because the server may be
-// newer. The rest is strict: names are case-sensitive, and stand at most once in an object.
+// newer. The rest is strict: names are case-sensitive, and must not be repeated in an object.
 func Unmarshal(text []byte, into any) error {
 	if read(text, into) {
 		return nil
@@ -31,13 +31,13 @@ func Unmarshal(text []byte, into any) error {
 }
 
 // Decode reads the body of a request, one JSON object, into the struct that into points to. The
-// struct is the definition of the document: a field without omitzero is required, and a field that
-// the struct does not have is refused. So are null, a name that stands twice in an object, and text
-// that is not UTF-8. How deep a body may be follows from the struct.
+// struct defines the document: a field without omitzero is required, and a field that the struct
+// does not have is refused. So are null, a repeated name in an object, and text that is not UTF-8.
+// The struct also limits how deep a body may be.
 //
-// The error has the code InvalidArgument, a sentence that names the mistake, and as its Field,
-// where there is one, the JSON pointer of the place. It repeats no string of the body except a
-// duration: the string might be a key.
+// The error has the code InvalidArgument, a sentence that names the mistake, and as its Field the
+// JSON pointer of the place, if there is one. It repeats no string of the body except a duration,
+// because the string might be a key.
 func Decode(body []byte, into any) error {
 	switch {
 	case len(bytes.TrimSpace(body)) == 0:
@@ -69,7 +69,7 @@ func decodeAny(text []byte, into any) error {
 }
 
 // refuseNull refuses null, which json would take for a field that was left out. It is called for
-// every value that has a field of its own, and for none inside of a jsontext.Value.
+// every value with a struct field, but not inside a jsontext.Value.
 func refuseNull(d *jsontext.Decoder, field any) error {
 	if kind := d.PeekKind(); kind == jsontext.KindNull {
 		return wrongKind{sent: kind, field: reflect.TypeOf(field).Elem()}

@@ -34,7 +34,7 @@ func (d Duration) AppendText(text []byte) ([]byte, error) {
 // MarshalText is for encoding/json, which does not use AppendText.
 func (d Duration) MarshalText() ([]byte, error) { return d.AppendText(nil) }
 
-// UnmarshalText reads what time.ParseDuration reads.
+// UnmarshalText accepts what time.ParseDuration accepts.
 func (d *Duration) UnmarshalText(text []byte) error {
 	v, err := time.ParseDuration(string(text))
 	if err != nil {
@@ -44,12 +44,12 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// millisDown and millisUp count whole milliseconds.
+// millisDown and millisUp round to whole milliseconds.
 func millisDown(d time.Duration) int64 { return int64(d / time.Millisecond) }
 func millisUp(d time.Duration) int64   { return millisDown(d + time.Millisecond - 1) }
 
-// fromMillis returns a duration of so many milliseconds, and the longest that there is if they are
-// more than a Duration can hold.
+// fromMillis returns a duration of ms milliseconds, or about the longest Duration if ms is more
+// than that.
 func fromMillis(ms int64) time.Duration {
 	const limit = math.MaxInt64 / int64(time.Millisecond)
 	return time.Duration(min(max(ms, 0), limit)) * time.Millisecond

@@ -11,7 +11,7 @@ import (
 // ETag returns the entity tag of an election at a revision.
 func ETag(r leadership.Revision) string { return `"` + strconv.FormatInt(int64(r), 10) + `"` }
 
-// Condition returns the header that says on which revision an operator has decided.
+// Condition returns the header with the revision that an operator has decided on.
 func Condition(r leadership.Revision) map[string]string {
 	if r == leadership.NeverSeen {
 		return map[string]string{"If-None-Match": "*"}
@@ -35,8 +35,8 @@ func ParseCondition(h http.Header) (leadership.Revision, error) {
 	return leadership.NeverSeen, nil
 }
 
-// ParseIfMatch reads the header's values: one strong tag with a revision from 1. It is required: a
-// late copy of the call finds another revision, and cannot undo what came after the call.
+// ParseIfMatch reads the header's values: one strong tag with a revision from 1. The header is
+// required, so that a late copy of the call finds another revision and cannot undo later changes.
 func ParseIfMatch(values []string) (leadership.Revision, error) {
 	if len(values) == 0 {
 		return 0, malformed("If-Match", `If-Match is missing: send the ETag of a read of the election, or of checkToken, such as "7", so that this call is about the election as you have seen it`)
@@ -56,9 +56,9 @@ func revisionOf(tag string) (leadership.Revision, bool) {
 	return r, ok && closed && err == nil && n > 0 && ETag(r) == tag
 }
 
-// NoneMatch reports whether none of the tags of an If-None-Match header is that of the revision, so
-// that the reply must be sent in full. The comparison is weak (RFC 9110 §13.1.2), and a tag that
-// Regent never wrote matches nothing.
+// NoneMatch reports whether no tag of an If-None-Match header matches the revision, so that the
+// reply must be sent in full. The comparison is weak (RFC 9110 §13.1.2), and a tag that Regent
+// never wrote matches nothing.
 func NoneMatch(values []string, r leadership.Revision) bool {
 	if len(values) == 0 {
 		return true

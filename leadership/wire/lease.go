@@ -14,7 +14,7 @@ import (
 // is one line here, one in NewLease, one in Leadership, and one in httpapi/openapi.yaml.
 type Lease struct {
 	Election        leadership.Election    `json:"election"`
-	Seat            int                    `json:"seat,omitzero"` // the number of the seat that it is
+	Seat            int                    `json:"seat,omitzero"` // the number of the seat, if the election is one
 	Of              leadership.Election    `json:"of,omitzero"`   // with seat: the election that has it
 	State           leadership.State       `json:"state"`
 	LeaderID        leadership.CandidateID `json:"leaderId,omitzero"`
@@ -28,7 +28,7 @@ type Lease struct {
 	LastHeartbeat   time.Time              `json:"lastHeartbeat,omitzero"`
 	LeaseExpiration time.Time              `json:"leaseExpiration,omitzero"`
 	ReadAt          time.Time              `json:"readAt,omitzero"`
-	EndsBy          time.Time              `json:"endsBy,omitzero"` // no renewal goes beyond it
+	EndsBy          time.Time              `json:"endsBy,omitzero"` // no renewal extends the lease beyond it
 	EndsBecause     leadership.EndReason   `json:"endsBecause,omitzero"`
 	EndsInMs        int64                  `json:"endsInMs,omitzero"` // rounded down; with endsBy
 	Succession      *Succession            `json:"succession,omitzero"`
@@ -41,14 +41,14 @@ type Lease struct {
 	ReportAgeMs     int64                  `json:"reportAgeMs,omitzero"` // with report, rounded up
 	Configuration   Configuration          `json:"configuration"`
 	Overrides       []Override             `json:"overrides,omitzero"` // in the answer to an order
-	Parked          string                 `json:"parked,omitzero"`    // while vacant: why it is, until an operator approves
+	Parked          string                 `json:"parked,omitzero"`    // why no lease is granted until operators approve
 	Deleted         bool                   `json:"deleted,omitzero"`
 	Configured      bool                   `json:"configured,omitzero"`     // in the answer to checkToken
 	Ticket          leadership.Ticket      `json:"ticket,omitzero"`         // for the leader's next renewal
 	Statement       string                 `json:"statement,omitzero"`      // if the request asked for it
-	StatementError  string                 `json:"statementError,omitzero"` // or why there is none
+	StatementError  string                 `json:"statementError,omitzero"` // or why there is no statement
 	// MaxStalenessMs marks a lease that was read from a cache: it was true at some moment within
-	// this time before it was sent, and may not be any more. It is left out of a lease that was
+	// this time before it was sent, and may have changed since. It is left out of a lease that was
 	// read from the store.
 	MaxStalenessMs int64 `json:"maxStalenessMs,omitzero"`
 }
@@ -124,7 +124,7 @@ func (w Lease) Leadership() (leadership.Lease, error) {
 	}
 	report, err := leadership.ParseReport(w.Report)
 	if err != nil {
-		report = "" // a newer server's; a leader does as well without it
+		report = "" // from a newer server; clients do not need it
 	}
 	return leadership.Lease{
 		Election:        w.Election,
@@ -163,7 +163,7 @@ func (w Lease) Leadership() (leadership.Lease, error) {
 	}, nil
 }
 
-// ticket drops a text that no server would accept: a leader does as well without a ticket.
+// ticket drops a text that no server would accept: a leader does not need a ticket.
 func (w Lease) ticket() leadership.Ticket {
 	if len(w.Ticket) > leadership.MaxTicketBytes {
 		return ""
@@ -192,7 +192,7 @@ func optionalMillis(ms *int64) time.Duration {
 	return fromMillis(*ms)
 }
 
-// NewGrant writes a grant, its key too.
+// NewGrant writes a grant, including its key.
 func NewGrant(g leadership.Grant) Grant {
 	return Grant{Lease: NewLease(g.Lease), Key: g.Key.Text(), WaitedMs: millisDown(g.Waited), Inherited: g.Inherited, InDoubt: g.InDoubt, Proposals: g.Proposals}
 }
@@ -204,10 +204,11 @@ type Grant struct {
 	// WaitedMs is how long the request waited in line before the store was asked for this lease,
 	// rounded down.
 	WaitedMs int64 `json:"waitedMs,omitzero"`
-	// Inherited is what the last leader left behind, if the request asked for it.
+	// Inherited is the last leader's checkpoint, if the request asked to inherit.
 	Inherited *leadership.Inheritance `json:"inherited,omitzero"`
-	// InDoubt are the effects that earlier leaders have not finished, if it asked for those.
+	// InDoubt are the effects that earlier leaders have not finished, if the request asked to
+	// inherit.
 	InDoubt []leadership.Effect `json:"inDoubt,omitzero"`
-	// Proposals are those that are open, if the request asked to inherit.
+	// Proposals are the open proposals, if the request asked to inherit.
 	Proposals []leadership.Proposal `json:"proposals,omitzero"`
 }

@@ -11,8 +11,8 @@ import (
 	"regent/leadership"
 )
 
-// Limits of the bodies of checkpoints, appends and snapshots, with room for what is beside the data
-// and for some white space in it.
+// Limits of the bodies of checkpoints, appends and snapshots, with room for the other fields and
+// for some white space.
 const (
 	MaxCheckpointBody = leadership.MaxCheckpointBytes + MaxBody
 	MaxAppendBody     = leadership.MaxAppendBytes + leadership.MaxEntries*(leadership.MaxEntryTypeBytes+32) + MaxBody
@@ -48,7 +48,7 @@ func (w CheckpointRequest) Leadership(e leadership.Election) (leadership.Checkpo
 	return r, err
 }
 
-// dataOrURI accepts a body with one of them.
+// dataOrURI accepts a body with either data or a URI.
 func dataOrURI(data jsontext.Value, uri *string) error {
 	switch {
 	case isEmpty(uri):
@@ -61,8 +61,8 @@ func dataOrURI(data jsontext.Value, uri *string) error {
 	return shallow("/data", data)
 }
 
-// MaxDepth is how many arrays and objects the data of a caller may nest, far less than JSON parsers
-// bear.
+// MaxDepth is how deep the data of a caller may nest arrays and objects, far less than JSON parsers
+// can handle.
 const MaxDepth = 100
 
 // shallow accepts JSON that nests no more than MaxDepth arrays and objects.
@@ -73,7 +73,7 @@ func shallow(pointer string, data jsontext.Value) error {
 	return nil
 }
 
-// Deeper reports whether a text, if it is JSON, nests more than so many arrays and objects.
+// Deeper reports whether data, if it is JSON, nests more than most arrays and objects.
 func Deeper(data []byte, most int) bool {
 	depth, text := 0, false
 	for i := 0; i < len(data); i++ {
@@ -130,7 +130,7 @@ func (w AppendRequest) Leadership(e leadership.Election) (leadership.AppendReque
 	return r, err
 }
 
-// SnapshotRequest is the body that puts a snapshot in the place of entries.
+// SnapshotRequest is the body that replaces entries with a snapshot.
 type SnapshotRequest struct {
 	Holder
 	UpTo leadership.Index `json:"upTo"`
@@ -154,7 +154,7 @@ func (w SnapshotRequest) Leadership(e leadership.Election) (leadership.SnapshotR
 	return r, err
 }
 
-// EffectRequest names an effect, as its leader.
+// EffectRequest is the part of a leader's request that names an effect.
 type EffectRequest struct {
 	Holder
 	EffectID leadership.EffectID `json:"effectId"`
@@ -241,7 +241,7 @@ func (w ProposeRequest) Leadership(e leadership.Election) (leadership.ProposeReq
 	return r, r.Validate()
 }
 
-// DecideRequest is the body by which the leader decides.
+// DecideRequest is the body of a leader's decision.
 type DecideRequest struct {
 	Holder
 	ProposalID leadership.ProposalID      `json:"proposalId"`

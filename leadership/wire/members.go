@@ -44,13 +44,13 @@ type Left struct {
 // Member is one member of an election.
 type Member struct {
 	ID                 leadership.CandidateID `json:"id"`
-	Seat               int                    `json:"seat,omitzero"` // of which it is a member; left out of one of the election itself
+	Seat               int                    `json:"seat,omitzero"` // the seat of which it is a member; left out for a member of the whole election
 	Role               leadership.Role        `json:"role"`
-	Term               leadership.Token       `json:"term,omitzero"` // the token that it follows, as far as it has said
+	Term               leadership.Token       `json:"term,omitzero"` // the token that it said it follows
 	LastHeartbeatAgoMs int64                  `json:"lastHeartbeatAgoMs"`
 	Position           *int                   `json:"position"` // in line at its instance, from 1; null if it does not wait
 	Note               string                 `json:"note,omitzero"`
-	Applied            *leadership.Index      `json:"applied,omitzero"` // of the journal; left out if it does not follow that
+	Applied            *leadership.Index      `json:"applied,omitzero"` // the last journal entry it has applied; left out if it does not follow the journal
 	Lag                *leadership.Index      `json:"lag,omitzero"`     // how many entries it has not applied; with applied
 }
 
@@ -68,7 +68,7 @@ func (w Member) Leadership() leadership.Member {
 	return leadership.Member{ID: w.ID, Seat: w.Seat, Role: w.Role, SeenToken: w.Term, HeardAgo: fromMillis(w.LastHeartbeatAgoMs), Position: given(w.Position), Note: w.Note, Applied: given(w.Applied), Lag: given(w.Lag)}
 }
 
-// Members is an election as a cluster: the reply to a read of its members.
+// Members is the reply to a read of an election's members.
 type Members struct {
 	Election      leadership.Election      `json:"election"`
 	ClusterSize   int                      `json:"clusterSize"`
@@ -79,8 +79,8 @@ type Members struct {
 	Complete      bool                     `json:"complete"`
 	ReadOnly      bool                     `json:"readOnly,omitzero"`
 	Quorum        *leadership.QuorumStatus `json:"quorum,omitzero"`
-	JournalIndex  leadership.Index         `json:"journalIndex,omitzero"` // of the journal's last entry, as far as the instance knows
-	Seats         int                      `json:"seats,omitzero"`        // that the election has: the nodes are those of all
+	JournalIndex  leadership.Index         `json:"journalIndex,omitzero"` // the index of the journal's last entry, if the instance knows it
+	Seats         int                      `json:"seats,omitzero"`        // how many seats the election has: the nodes are those of all seats
 	Nodes         []Member                 `json:"nodes"`
 }
 
@@ -102,8 +102,8 @@ func (w Members) Leadership() leadership.Members {
 	}
 }
 
-// AcknowledgementRequest is the body of a question which members follow a token, have applied a
-// journal up to an index, or both. It asks for one of them at least.
+// AcknowledgementRequest is the body that asks which members follow a token, have applied a journal
+// up to an index, or both. At least one of these is required.
 type AcknowledgementRequest struct {
 	FencingToken *leadership.Token `json:"fencingToken,omitzero"`
 	JournalIndex *leadership.Index `json:"journalIndex,omitzero"`
@@ -133,7 +133,7 @@ func (w AcknowledgementRequest) Leadership(e leadership.Election) (leadership.Ac
 	return r, r.Validate()
 }
 
-// Quorum is which members must be present.
+// Quorum says which members must be present, and how many of them.
 type Quorum struct {
 	Electorate []string  `json:"electorate"`
 	Need       Need      `json:"need,omitzero"`
@@ -155,8 +155,8 @@ func (w Quorum) leadership() (q leadership.QuorumPolicy, err error) {
 	return q, err
 }
 
-// Need is how many members must be present: "majority", which is 0, or a number. It is negative for
-// anything else: a client does as well without what a newer server may send.
+// Need is how many members must be present: a number, or "majority", which is 0 in Go. It is
+// negative for anything else that a newer server may send.
 type Need int
 
 const majority = `"majority"`
@@ -183,7 +183,7 @@ func (n *Need) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// names reads a list of names, each once and of so many bytes at most.
+// names reads a list of names, each at most once and of at most limit bytes.
 func names(pointer string, limit int, all []string) (leadership.Names, error) {
 	seen := make(map[string]bool, len(all))
 	for i, name := range all {

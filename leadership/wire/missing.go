@@ -10,8 +10,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// missing refuses a document without a required field. The document was read into v, which is at
-// that place of text. Only a field that is zero may be missing, so that text is seldom looked at.
+// missing returns an error for a document without a required field. v is the value that was read
+// from text at the pointer at. Only a field that is zero may be missing, so text is seldom read.
 func missing(text []byte, at jsontext.Pointer, v reflect.Value) error {
 	switch {
 	case v.Kind() == reflect.Pointer && !v.IsNil():
@@ -50,7 +50,7 @@ func missingField(text []byte, at jsontext.Pointer, field reflect.StructField, v
 	return nil
 }
 
-// has reports whether a JSON text has a value at that place.
+// has reports whether a JSON text has a value at the pointer.
 func has(text []byte, at jsontext.Pointer) bool {
 	d := jsontext.NewDecoder(bytes.NewReader(text))
 	for name := range at.Tokens() {

@@ -10,8 +10,8 @@ import (
 	"regent/leadership"
 )
 
-// OrderRequest is the body of every operator's order. Which fields an order takes is said at
-// leadership.Order; the others are refused, also without a value.
+// OrderRequest is the body of every operator's order. leadership.Order says which fields an order
+// takes; the others are refused, even with a zero value.
 type OrderRequest struct {
 	CandidateID  *leadership.CandidateID `json:"candidateId,omitzero"`
 	Principal    *string                 `json:"principal,omitzero"`
@@ -45,8 +45,8 @@ func (w *OrderRequest) Command(e leadership.Election, at leadership.Revision) (l
 	}, nil
 }
 
-// refuseEmpty refuses fields that stand in the body with the value that leadership.Order has
-// for a field that was left out.
+// refuseEmpty refuses fields that are in the body with a zero value, which leadership.Order cannot
+// tell from a field that was left out.
 func (w *OrderRequest) refuseEmpty() error {
 	for field, v := range reflect.ValueOf(*w).Fields() {
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
@@ -62,7 +62,7 @@ func (w *OrderRequest) refuseEmpty() error {
 
 func isEmpty[T comparable](p *T) bool { return p != nil && *p == *new(T) }
 
-// optional is a field that is left out if it has no value.
+// optional returns a field for v that is left out if v is zero.
 func optional[T comparable](v T) *T {
 	if v == *new(T) {
 		return nil
@@ -70,7 +70,7 @@ func optional[T comparable](v T) *T {
 	return &v
 }
 
-// given is the value of a field, and none if it was left out.
+// given returns the value of a field, and the zero value if it was left out.
 func given[T any](p *T) (v T) {
 	if p != nil {
 		v = *p
@@ -78,7 +78,7 @@ func given[T any](p *T) (v T) {
 	return v
 }
 
-// appended adds to a list what all of another one become.
+// appended appends change(one) to the list for each element of all.
 func appended[A, B any](to []B, all []A, change func(A) B) []B {
 	for _, one := range all {
 		to = append(to, change(one))
@@ -98,7 +98,7 @@ type Override struct {
 	Reason      string                  `json:"reason"`
 	Since       time.Time               `json:"since"`
 	Until       time.Time               `json:"until"`
-	UntilMs     int64                   `json:"untilMs"` // what is left, rounded up
+	UntilMs     int64                   `json:"untilMs"` // the time until its end, rounded up
 }
 
 // Overrides is the reply to a read of the standing orders.
@@ -127,17 +127,17 @@ type Cause struct {
 	Code      leadership.Reason      `json:"code"`
 	LeaderID  leadership.CandidateID `json:"leaderId,omitzero"`
 	Override  leadership.OverrideID  `json:"override,omitzero"`
-	Pattern   leadership.CandidateID `json:"pattern,omitzero"`   // of the candidates that are banned
-	Elections leadership.Election    `json:"elections,omitzero"` // that are halted: a pattern of names
-	Principal string                 `json:"principal,omitzero"` // that is banned
-	By        string                 `json:"by,omitzero"`        // the principal behind it
+	Pattern   leadership.CandidateID `json:"pattern,omitzero"`   // the pattern of ids that is banned
+	Elections leadership.Election    `json:"elections,omitzero"` // the pattern of names that is halted
+	Principal string                 `json:"principal,omitzero"` // the principal that is banned
+	By        string                 `json:"by,omitzero"`        // the principal that gave the order
 	Reason    string                 `json:"reason,omitzero"`    // in that principal's words
 	Until     time.Time              `json:"until,omitzero"`
-	UntilMs   int64                  `json:"untilMs,omitzero"`  // what is left, rounded up
+	UntilMs   int64                  `json:"untilMs,omitzero"`  // the time until the cause ends, rounded up
 	Position  int                    `json:"position,omitzero"` // in line or among the bids, from 1
 	Of        int                    `json:"of,omitzero"`
 	Have      *int                   `json:"have,omitzero"` // members that are present, with need
-	Need      int                    `json:"need,omitzero"` // members that must be
+	Need      int                    `json:"need,omitzero"` // members that must be present
 }
 
 func newCause(c leadership.Cause) Cause {
@@ -160,7 +160,7 @@ type Explanation struct {
 	Election    leadership.Election    `json:"election"`
 	CandidateID leadership.CandidateID `json:"candidateId"`
 	Leads       bool                   `json:"leads"`
-	Seat        int                    `json:"seat,omitzero"` // at which it leads
+	Seat        int                    `json:"seat,omitzero"` // the seat at which it leads
 	Reasons     []Cause                `json:"reasons"`
 	ReadAt      time.Time              `json:"readAt,omitzero"`
 }
@@ -203,13 +203,13 @@ type Policy struct {
 	Series     *Series               `json:"series,omitzero"`
 }
 
-// Approval is how often, and by how many, a leader must be approved of.
+// Approval says how often, and by how many principals, a leader must be approved of.
 type Approval struct {
 	Every Duration `json:"every"`
 	Need  int      `json:"need,omitzero"`
 }
 
-// Budget is how much of each a leader may use or do in a term.
+// Budget limits the counters of a leader's report, in a term or a series of terms.
 type Budget struct {
 	Progress   int64 `json:"progress,omitzero"`
 	Tasks      int64 `json:"tasks,omitzero"`
@@ -218,7 +218,7 @@ type Budget struct {
 	Errors     int64 `json:"errors,omitzero"`
 }
 
-// Series is what many terms may cost together.
+// Series limits many terms together.
 type Series struct {
 	Failures     int      `json:"failures,omitzero"`
 	Within       Duration `json:"within,omitzero"`
@@ -307,7 +307,7 @@ func (w *Policy) ballot() (p leadership.BallotPolicy, err error) {
 	return p, err
 }
 
-// hierarchy is what the policy says of other elections.
+// hierarchy returns the parts of the policy that refer to other elections.
 func (w *Policy) hierarchy() (leadersOf string, d leadership.Delegation, err error) {
 	if w == nil {
 		return "", d, nil
@@ -324,7 +324,7 @@ func window(d *Duration) (time.Duration, error) {
 	switch {
 	case d == nil:
 		return 0, nil
-	case *d < 0: // one of these is NoWindow
+	case *d < 0: // must not be taken for NoWindow
 		return 0, malformed("/policy/window", "policy.window is from 0s to %v, not %v", Duration(leadership.MaxWindow), *d)
 	case *d == 0:
 		return leadership.NoWindow, nil

@@ -70,8 +70,8 @@ const (
 	ProposalsPath  = "/proposals"
 )
 
-// OwnPrefix begins the names of elections that the instances of Regent hold among themselves. They
-// may be read; an outsider that led one would keep the instances from their work.
+// OwnPrefix begins the names of elections that are reserved for Regent's own instances. Callers may
+// read them, but not lead them, which would keep the instances from their work.
 const OwnPrefix = "regent."
 
 // Path returns the path of the election or, with one of the suffixes above, of something that
@@ -94,7 +94,7 @@ const ContentType = "application/json"
 // (https://html.spec.whatwg.org/multipage/server-sent-events.html).
 const StreamType = "text/event-stream"
 
-// LastEventIDHeader carries the id of the last message that was read of a stream.
+// LastEventIDHeader carries the id of the last message that was read from a stream.
 const LastEventIDHeader = "Last-Event-ID"
 
 // RequestIDHeader carries the id of a request, in the request and in its reply.

@@ -14,8 +14,8 @@ import (
 // ProblemType is the content type of an error.
 const ProblemType = "application/problem+json"
 
-// Problem is an error on the wire (RFC 9457). If the error is about an election, the fields of
-// Lease stand beside those of the problem.
+// Problem is an error on the wire (RFC 9457). If the error is about an election, the document also
+// has the fields of Lease.
 type Problem struct {
 	Type         string            `json:"type"`
 	Title        string            `json:"title"`
@@ -26,14 +26,13 @@ type Problem struct {
 	Reason       leadership.Reason `json:"reason,omitzero"`
 	RetryAfterMs int64             `json:"retryAfterMs,omitzero"` // rounded up
 	Errors       []FieldError      `json:"errors,omitempty"`
-	// OldestRevision is the first revision that can still be read, of an election whose older
-	// history is no longer kept.
+	// OldestRevision is the first revision that can still be read, if older history was asked for.
 	OldestRevision leadership.Revision `json:"oldestRevision,omitzero"`
-	// Index is with INDEX_MISMATCH that of the journal's last entry, and with HISTORY_COMPACTED of
-	// a journal that of its snapshot.
+	// Index is the index of the journal's last entry (INDEX_MISMATCH) or of its snapshot
+	// (HISTORY_COMPACTED).
 	Index      leadership.Index `json:"index,omitzero"`
 	Generation leadership.Token `json:"generation,omitzero"` // with HISTORY_COMPACTED of a journal
-	Cause      *Cause           `json:"cause,omitzero"`      // with a reason that an order or a policy is behind
+	Cause      *Cause           `json:"cause,omitzero"`      // the order or policy behind the reason, if there is one
 	*Lease
 }
 
@@ -45,12 +44,12 @@ type FieldError struct {
 	Detail    string `json:"detail"`
 }
 
-// defaultRetryAfter is when to try again if the server could not serve the call and does not know
-// when it will.
+// defaultRetryAfter is the pause before a retry if the server could not serve the call and does not
+// know when it can.
 const defaultRetryAfter = 500 * time.Millisecond
 
-// NewProblem returns what a caller may know of an error: all of a *leadership.Error, only the code
-// of an error that has one, and of any other error only that the fault is the server's.
+// NewProblem returns the problem that a caller may see: everything of a *leadership.Error, only the
+// code of another error that has one, and Internal for any other error.
 func NewProblem(err error) Problem {
 	var e *leadership.Error
 	if !errors.As(err, &e) {
@@ -99,7 +98,7 @@ func retryAfter(e *leadership.Error) time.Duration {
 	return e.RetryAfter
 }
 
-// Leadership returns the error that the problem was made from, without what was kept from the
+// Leadership returns the error that the problem was made from, without the parts hidden from the
 // caller.
 func (p Problem) Leadership() *leadership.Error {
 	e := &leadership.Error{
@@ -125,7 +124,7 @@ func (p Problem) Leadership() *leadership.Error {
 	return e
 }
 
-// Write answers with the problem. document is p, or has it embedded beside other fields.
+// Write answers with the problem. document is p, or a struct that embeds it.
 func (p Problem) Write(w http.ResponseWriter, document any) {
 	body, err := Marshal(document)
 	if err != nil {
@@ -139,7 +138,7 @@ func (p Problem) Write(w http.ResponseWriter, document any) {
 	h.Set("Content-Type", ProblemType)
 	h.Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(p.Status)
-	w.Write(append(body, '\n')) // an error means that the caller is gone
+	w.Write(append(body, '\n')) // an error means that the caller has disconnected
 }
 
 // IsProblem reports whether the body of a reply with this header is a problem document.
@@ -170,7 +169,7 @@ func DecodeProblem(body []byte) (Problem, error) {
 	return p, nil
 }
 
-// isParameter reports whether a field of that name is outside of the body.
+// isParameter reports whether a field of that name is a parameter, not part of the body.
 func isParameter(field string) bool {
 	switch field {
 	case "election", "prefix", "pageSize", "pageToken", "after", "limit", "consistency", "minRevision", "wait", "force", "member", "applied",
@@ -180,8 +179,8 @@ func isParameter(field string) bool {
 	return false
 }
 
-// newFieldError places a field, such as policy.maxTerm. A field that Decode refused is a pointer
-// already.
+// newFieldError returns the error of a field, such as policy.maxTerm. A field that Decode refused
+// is already a pointer.
 func newFieldError(field, detail string) FieldError {
 	switch {
 	case strings.HasPrefix(field, "/"):
@@ -199,7 +198,8 @@ func (f FieldError) field() string {
 	return strings.ReplaceAll(strings.TrimPrefix(f.Pointer, "/"), "/", ".")
 }
 
-// In places the problem of an entry at the pointer of the entry in its batch.
+// In returns the problem of a batch entry with its pointers relative to the whole batch. at is the
+// pointer of the entry.
 func (p Problem) In(at string) Problem {
 	errs := make([]FieldError, len(p.Errors))
 	for i, f := range p.Errors {

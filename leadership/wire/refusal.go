@@ -15,12 +15,12 @@ import (
 	"regent/leadership"
 )
 
-// malformed refuses a document; pointer says where.
+// malformed returns the InvalidArgument error for a document; pointer is the place.
 func malformed(pointer, format string, args ...any) error {
 	return &leadership.Error{Code: leadership.InvalidArgument, Field: pointer, Detail: fmt.Sprintf(format, args...)}
 }
 
-// refusal says in a sentence what json found wrong.
+// refusal turns an error of package json into an InvalidArgument error with a sentence for people.
 func refusal(err error) error {
 	if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 		return malformedText(syntax)
@@ -43,7 +43,7 @@ func refusal(err error) error {
 	case errors.Is(err, strconv.ErrSyntax), errors.Is(err, strconv.ErrRange):
 		return malformed(at, "%s must be an integer of at most 64 bits, not %s", name, Quote(string(semantic.JSONValue)))
 	}
-	errors.As(err, &kind) // the error of this package knows more than json
+	errors.As(err, &kind) // this package's error says more than json's
 	if (name == "data" || name == "result") && kind.sent == jsontext.KindNull {
 		return malformed(at, "%s is any JSON but null; send an empty object if there is nothing to say", name)
 	}
@@ -53,7 +53,7 @@ func refusal(err error) error {
 	return malformed(at, "%s %v", name, kind)
 }
 
-// nameOf returns what an error calls a field: its name, and that of its array before its index.
+// nameOf returns the name of a field for an error text; an array element is "array/index".
 func nameOf(p jsontext.Pointer) string {
 	name := p.LastToken()
 	if _, err := strconv.Atoi(name); err == nil && p.Parent() != "" {
@@ -96,7 +96,7 @@ func malformedText(err *jsontext.SyntacticError) error {
 	return malformed("", "the body is not one JSON object in UTF-8: %s, at byte %d", what, err.ByteOffset)
 }
 
-// shorten cuts a pointer that is longer than any of ours.
+// shorten cuts a pointer that is longer than maxPointer.
 func shorten(p jsontext.Pointer) string {
 	if len(p) > maxPointer {
 		return strings.ToValidUTF8(string(p[:maxPointer]), "")
@@ -107,7 +107,7 @@ func shorten(p jsontext.Pointer) string {
 // maxPointer is how many bytes of a pointer an error repeats.
 const maxPointer = 128
 
-// kinds are the kinds of JSON values as errors call them, but for true and false.
+// kinds are the names of JSON values in error texts, except for true and false.
 var kinds = map[jsontext.Kind]string{
 	jsontext.KindBeginObject: "an object",
 	jsontext.KindBeginArray:  "an array",
@@ -118,7 +118,7 @@ var kinds = map[jsontext.Kind]string{
 
 func kindOf(k jsontext.Kind) string { return cmp.Or(kinds[k], "true or false") }
 
-// kindFor is the kind of JSON value that a field takes.
+// kindFor returns the name of the kind of JSON value that a field takes.
 func kindFor(t reflect.Type) string {
 	switch {
 	case t.Kind() == reflect.Pointer:
@@ -151,7 +151,7 @@ func fields(t reflect.Type) string {
 	return "the fields here are " + strings.Join(names, ", ")
 }
 
-// Quote shows a string that a caller sent, cut to what a person can read in a log line.
+// Quote quotes a string that a caller sent, cut to a length that suits a log line.
 func Quote(s string) string {
 	const limit = 64
 	if len(s) > limit {

@@ -117,10 +117,10 @@ type TokenCheck struct {
 	Use          *string          `json:"use,omitzero"` // UseRead, which is the default, or UseWrite
 }
 
-// What a token is checked for.
+// The values of TokenCheck.Use.
 const (
 	UseRead  = "read"
-	UseWrite = "write" // refused also while the election is read-only
+	UseWrite = "write" // also refused while the election is read-only
 )
 
 // NewTokenCheck writes a check.
@@ -141,8 +141,8 @@ func (w TokenCheck) Leadership(e leadership.Election) (leadership.TokenCheck, er
 	return leadership.TokenCheck{Election: e, Token: w.FencingToken, Write: use == UseWrite}, nil
 }
 
-// validateWait checks how long a call is to wait. The field is one of the body here; package
-// leadership calls it as the parameter of a read is called.
+// validateWait checks the wait in a body. It returns a pointer as the field, unlike package
+// leadership, in which "wait" is the parameter of a read.
 func validateWait(d Duration) error {
 	if d < 0 || time.Duration(d) > leadership.MaxWait || time.Duration(d)%time.Millisecond != 0 {
 		return malformed("/wait", "wait is from 0s to %v in whole milliseconds, not %v; to wait for longer, ask again", Duration(leadership.MaxWait), d)

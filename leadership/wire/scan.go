@@ -11,32 +11,32 @@ import (
 	"regent/leadership"
 )
 
-// scan reads a document without reflection, as programs write it: known members, each once, those
-// that are required, and whole numbers. It fails if the text has anything else; then package json
-// reads it, or returns the error. It never takes a text that json refuses, nor gives it another
-// meaning: tests hold it to that.
+// scan reads a document without reflection, in the form in which programs write it: known members,
+// each once, all required ones, and whole numbers. It fails if the text has anything else; then
+// package json reads it, or returns the error. It never accepts a text that json refuses, nor gives
+// it another meaning, which tests check.
 type scan struct {
 	text   []byte
 	at     int
 	failed bool
 
 	free []int64 // see pointer
-	last *last   // of a document with several of a kind, else nil
+	last *last   // for a document with many similar parts, otherwise nil
 }
 
-// last is the last text of each member and its value: the leases of a batch have many in common.
+// last caches the last text and value of each member: the leases of a batch have many in common.
 type last struct {
 	strings  [stringNames]string
 	instants [instantNames]instant
 }
 
-// instant is one that has been read, and its text.
+// instant is an instant with the text that it was read from.
 type instant struct {
 	text []byte
 	at   time.Time
 }
 
-// took sets the document if the whole text was read.
+// took sets the document and reports true if the whole text was read without a failure.
 func took[T any](s *scan, into *T, document T) bool {
 	if s.space(); s.failed || s.at != len(s.text) {
 		return false
@@ -47,7 +47,7 @@ func took[T any](s *scan, into *T, document T) bool {
 
 func (s *scan) fail() { s.failed = true }
 
-// space moves on behind white space.
+// space skips white space.
 func (s *scan) space() {
 	for s.at < len(s.text) && s.text[s.at] <= ' ' && isSpace(s.text[s.at]) {
 		s.at++
@@ -56,7 +56,7 @@ func (s *scan) space() {
 
 func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' }
 
-// skip moves on if c comes next.
+// skip skips white space and then c, and reports whether c came next.
 func (s *scan) skip(c byte) bool {
 	s.space()
 	if s.at < len(s.text) && s.text[s.at] == c {
@@ -66,15 +66,15 @@ func (s *scan) skip(c byte) bool {
 	return false
 }
 
-// expect moves on behind c.
+// expect skips c, and fails if something else comes next.
 func (s *scan) expect(c byte) {
 	if !s.skip(c) {
 		s.fail()
 	}
 }
 
-// first returns the name of the first member of an object, and next that of the next; nil after the
-// last.
+// first returns the name of the first member of an object, and next the name of the next one; nil
+// after the last.
 func (s *scan) first() []byte {
 	if s.expect('{'); s.skip('}') {
 		return nil
@@ -101,7 +101,7 @@ func (s *scan) name() []byte {
 // members is a set of the members of an object.
 type members uint64
 
-// once adds a member. It fails if the object has had it already.
+// once adds a member. It fails if the member is repeated.
 func (s *scan) once(had *members, member members) {
 	if *had&member != 0 {
 		s.fail()
@@ -109,7 +109,7 @@ func (s *scan) once(had *members, member members) {
 	*had |= member
 }
 
-// require fails if the object has not had all of them.
+// require fails unless had contains all required members.
 func (s *scan) require(had, required members) {
 	if had&required != required {
 		s.fail()
@@ -133,8 +133,8 @@ func (s *scan) more(n int) bool {
 	return !s.failed
 }
 
-// room returns for how many elements of an array there should be room. Objects may have much in
-// common.
+// room returns the capacity to allocate for an array. For objects it also allocates last, because
+// they may have much in common.
 func (s *scan) room(objects bool) int {
 	const usual = 512 // bytes of a result
 	if !objects {
@@ -146,7 +146,7 @@ func (s *scan) room(objects bool) int {
 	return (len(s.text)-s.at)/usual + 1
 }
 
-// raw returns the next string, as long as the text is kept.
+// raw returns the next string; it is valid as long as the text is.
 func (s *scan) raw() []byte {
 	s.expect('"')
 	rest, n, long := s.text[s.at:], 0, false
@@ -166,8 +166,8 @@ func (s *scan) raw() []byte {
 	return rest[:n]
 }
 
-// string returns the next string, the value of a member with that number. One that is like the last
-// is not copied, nor is the state that most leases are in.
+// string returns the next string, the value of the member with that number. It does not copy a
+// string that equals the member's last one, or that is the state of most leases.
 func (s *scan) string(name int) string {
 	if s.failed {
 		return ""
@@ -221,7 +221,8 @@ func (s *scan) int() int {
 	return int(n)
 }
 
-// pointer returns where n is kept. Two are allocated at once: a lease that is held has two.
+// pointer returns a pointer to a copy of n. It allocates two at a time, because a held lease has
+// two.
 func (s *scan) pointer(n int64) *int64 {
 	if len(s.free) == 0 {
 		s.free = make([]int64, 2)
@@ -260,7 +261,7 @@ func (s *scan) duration() (d Duration) {
 	return d
 }
 
-// instant returns the next instant, the value of a member with that number.
+// instant returns the next instant, the value of the member with that number.
 func (s *scan) instant(name int) time.Time {
 	raw := s.raw()
 	if s.last != nil && len(raw) > 0 && bytes.Equal(raw, s.last.instants[name].text) {
@@ -275,7 +276,7 @@ func (s *scan) instant(name int) time.Time {
 	return t
 }
 
-// isPlainInstant reports whether the text looks like an instant as servers write it.
+// isPlainInstant reports whether the text has the form in which servers write instants.
 func isPlainInstant(text []byte) bool {
 	const seconds = "0000-00-00T00:00:00"
 	if len(text) <= len(seconds) || len(text) > len(seconds)+len(".000000000Z") || text[len(text)-1] != 'Z' {
@@ -318,8 +319,8 @@ func scanAny[T any](s *scan) (v T) {
 	return v
 }
 
-// value returns the text of the next value, if it is JSON. It fails for one that may be nested more
-// deeply than json reads.
+// value returns the text of the next value, if that is JSON. It fails for a value that may be
+// nested more deeply than json accepts.
 func (s *scan) value() jsontext.Value {
 	const most = 10_000 // bytes, and so fewer arrays and objects
 	s.space()
@@ -343,8 +344,8 @@ func (s *scan) value() jsontext.Value {
 	return nil
 }
 
-// members moves on behind an object of up to ten members, each with a name of its own: strings,
-// integers that are not negative, and such objects, nested so deep.
+// members skips an object of up to ten members with distinct names: strings, non-negative integers,
+// and such objects nested up to depth. It fails for any other.
 func (s *scan) members(depth int) {
 	var names [10][]byte
 	n := 0
@@ -369,7 +370,7 @@ func (s *scan) members(depth int) {
 	}
 }
 
-// batch fails if a batch of n entries is refused.
+// batch fails if a batch may not have n entries.
 func (s *scan) batch(n int) {
 	if n < 1 || n > leadership.MaxBatch {
 		s.fail()

@@ -15,7 +15,7 @@ import (
 const (
 	StreamSnapshot = "snapshot" // an election at the start of the stream: a Lease
 	StreamReady    = "ready"    // after the last snapshot; see StreamStart
-	StreamReport   = "report"   // the leader has reported; see StreamReported. It has no id
+	StreamReport   = "report"   // the leader has sent a report; see StreamReported. It has no id
 	StreamEntry    = "entry"    // an entry of a journal; see JournalEntry
 	StreamMember   = "member"   // a member has come or gone; see MemberChange. It has no id
 	StreamEnd      = "end"      // the last message; resume from its id: a StreamStop
@@ -26,7 +26,7 @@ type StreamStart struct {
 	Elections int `json:"elections"` // how many snapshots there were
 }
 
-// StreamReported is what the leader of the election said last of its work.
+// StreamReported is the last report of the election's leader.
 type StreamReported struct {
 	Report       jsontext.Value   `json:"report"`
 	ReportedAt   time.Time        `json:"reportedAt"`
@@ -43,15 +43,15 @@ type StreamStop struct {
 	Reason StopReason `json:"reason"`
 }
 
-// StopReason is why the server ends a stream. Its reader resumes with the header Last-Event-ID.
+// StopReason is why the server ends a stream. The reader resumes with the header Last-Event-ID.
 type StopReason string
 
-// The reasons.
+// The reasons for the end of a stream.
 const (
-	StopLimit     StopReason = "limit"     // it has lasted as long as a stream may
+	StopLimit     StopReason = "limit"     // the stream has lasted as long as one may
 	StopDraining  StopReason = "draining"  // this instance is shutting down; resume at another
-	StopSlow      StopReason = "slow"      // it was read more slowly than events came
-	StopCompacted StopReason = "compacted" // some events are no longer kept; start without a cursor, in a journal with its snapshot
+	StopSlow      StopReason = "slow"      // the reader was slower than the events
+	StopCompacted StopReason = "compacted" // some events are no longer kept; start without a cursor, or for a journal with its snapshot
 )
 
 // ParseLastEventID reads the revision up to which a stream of one election was read. The error has
@@ -67,8 +67,8 @@ func ParseLastEventID(id string) (leadership.Revision, error) {
 		LastEventIDHeader, Quote(id))
 }
 
-// EntryID is the id of an entry in a stream of a journal: its index, after the generation, if the
-// journal has one.
+// EntryID returns the id of an entry in a stream of a journal: "generation:index", or only the
+// index if the generation is 0.
 func EntryID(generation leadership.Token, i leadership.Index) string {
 	if generation == 0 {
 		return strconv.FormatInt(int64(i), 10)

@@ -6,12 +6,12 @@ import (
 	"regent/leadership"
 )
 
-// Succession is a hand-over that is under way.
+// Succession is the hand-over of the present term.
 type Succession struct {
 	To      leadership.CandidateID `json:"to"`
 	Since   time.Time              `json:"since,omitzero"` // left out if a better candidate has challenged the leader
-	UntilMs int64                  `json:"untilMs"`        // what is left of the present term, rounded down
-	Ready   bool                   `json:"ready"`          // the successor has loaded what it needs
+	UntilMs int64                  `json:"untilMs"`        // the time until the present term ends, rounded down
+	Ready   bool                   `json:"ready"`          // the successor has said that it is ready
 	Yielded bool                   `json:"yielded,omitzero"`
 }
 
@@ -33,7 +33,7 @@ func (w *Succession) leadership() leadership.Succession {
 type Via struct {
 	Election     leadership.Election `json:"election"`
 	FencingToken leadership.Token    `json:"fencingToken"`
-	Peer         *string             `json:"peer,omitzero"` // another service, as this one's operator has named it
+	Peer         *string             `json:"peer,omitzero"` // the operator's name for another service
 }
 
 func newVia(peer string, e leadership.Election, t leadership.Token) *Via {
@@ -43,8 +43,8 @@ func newVia(peer string, e leadership.Election, t leadership.Token) *Via {
 	return &Via{e, t, optional(peer)}
 }
 
-// leadership reads the via of a request. The values that package leadership has for none are
-// refused: a lease that was to stand on another one must not stand alone.
+// leadership reads the via of a request. It refuses zero values, which package leadership would
+// take for no via: a lease that was to stand on another one must not stand alone.
 func (w *Via) leadership() (v leadership.Via, err error) {
 	switch {
 	case w == nil:
@@ -66,8 +66,8 @@ type DelegateRequest struct {
 	Limits *Limits `json:"limits,omitzero"`
 }
 
-// Limits are what the leader of a delegated election may delegate in turn. What is left out is as
-// leadership.AsParent says.
+// Limits bound what the leader of a delegated election may delegate in turn. A limit that is left
+// out is leadership.AsParent.
 type Limits struct {
 	Depth    *int   `json:"depth,omitzero"`
 	Children *int   `json:"children,omitzero"`
@@ -121,8 +121,8 @@ func (w DelegateRequest) Leadership(e leadership.Election) (leadership.DelegateR
 	return r, err
 }
 
-// Delegation is what an election's leader may delegate, in total. Without a parent a limit that is
-// left out is the default; with one it is none, and 0 says so.
+// Delegation limits what an election's leader may delegate in total. A limit that is left out has
+// its default, without a parent; with a parent it is 0, which allows none.
 type Delegation struct {
 	Parent   *leadership.Election `json:"parent,omitzero"`
 	Depth    *int                 `json:"depth,omitzero"`
@@ -160,10 +160,10 @@ func (w *Delegation) leadership() (d leadership.Delegation, err error) {
 	return d, nil
 }
 
-// Tree is an election with what was delegated below it.
+// Tree is an election with the elections delegated below it.
 type Tree struct {
 	Lease
-	Complete bool   `json:"complete"` // on the root: nothing was cut off
+	Complete bool   `json:"complete"` // on the root: the tree was not cut off
 	Children []Node `json:"children"`
 }
 

@@ -103,7 +103,7 @@ const (
 	CostRead     Cost = "reads"
 )
 
-// Scope says what a call is about, and so what a grant must cover.
+// Scope says which elections a call is about, which a grant must cover.
 type Scope int
 
 // The scopes.
@@ -114,14 +114,14 @@ const (
 	ScopePrefix                // all elections whose names begin with a prefix
 )
 
-// Repeat says what a caller that lost the reply may do.
+// Repeat says whether a caller that lost the reply may repeat the call.
 type Repeat string
 
 // The kinds of Repeat.
 const (
 	RepeatRead    Repeat = "reads"      // the call changes nothing
-	RepeatYes     Repeat = "yes"        // twice is like once
-	RepeatWithKey Repeat = "with a key" // twice is like once if the request has the caller's own key
+	RepeatYes     Repeat = "yes"        // the call is idempotent
+	RepeatWithKey Repeat = "with a key" // the call is idempotent if the request has the caller's own key
 )
 
 // Row describes a verb to the server, the SDK, access control, limits, metrics and documentation.
@@ -131,22 +131,22 @@ type Row struct {
 	Path   string // with {election} for a name
 	Type   string // the content type of a success; "" if the header Accept does not matter
 	Scope  Scope
-	Roles  []Role // the roles that may call; none: anyone, without saying who
+	Roles  []Role // the roles that may call; none: every caller, even an unauthenticated one
 	Cost   Cost
 	Metric string // the operation that metrics count; "" for none
 	Repeat Repeat
-	Does   string // what it takes and answers, in Markdown
-	// Body makes an empty body of a verb that is a command; nil for others, and if there is none.
+	Does   string // describes the request and the reply, in Markdown
+	// Body makes an empty body, if the verb is a command with one; otherwise it is nil.
 	Body func() Body
 
-	Waits       bool // the call may wait for something to happen, or go on for long
-	AsCandidate bool // the caller acts as a candidate, which must be its own
+	Waits       bool // the call may wait for a change, or last long
+	AsCandidate bool // the caller acts as a candidate, whose id it must be allowed to use
 	Creates     bool // the call creates the election if it does not exist
 	Audited     bool // the call leaves an audit record even if it is allowed
 	Conditional bool // the call needs If-Match
-	Large       bool // the body may be large: the time for the call begins when it has arrived
+	Large       bool // the body may be large: the time limit of the call begins when the body has arrived
 	Many        bool // the answer may have thousands of records
-	Parts       Verb // of a batch: the verb of each part, which asks for admission by itself
+	Parts       Verb // for a batch: the verb of each part, which is admitted by itself
 }
 
 // Changes reports whether the call may change something, so that a lost reply leaves the outcome
@@ -156,7 +156,7 @@ func (r Row) Changes() bool { return r.Repeat != RepeatRead }
 // Allows reports whether the role may make the call.
 func (r Row) Allows(role Role) bool { return slices.Contains(r.Roles, role) }
 
-// Suffix is what follows the path of an election.
+// Suffix returns the part of the path that follows the path of the election.
 func (r Row) Suffix() string { return strings.TrimPrefix(r.Path, pathElection) }
 
 // Condition reads the revision that the caller of a conditional verb has decided on; 0 for others.
@@ -170,7 +170,7 @@ func (r Row) Condition(h http.Header) (leadership.Revision, error) {
 	return ParseIfMatch(h.Values("If-Match"))
 }
 
-// MaxBody is how many bytes the body of the call may have, or a few more.
+// MaxBody returns an upper bound of the size of the body of the call, in bytes.
 func (r Row) MaxBody() int64 {
 	switch {
 	case r.Parts != "":
@@ -193,17 +193,17 @@ func (v Verb) Row() Row {
 // Verbs returns the rows of all verbs.
 func Verbs() []Row { return slices.Clone(rows) }
 
-// PathGuarded begins the paths whose callers must say who they are, where access is controlled.
+// PathGuarded begins the paths whose callers must authenticate, if access is controlled.
 const PathGuarded = "/v1/"
 
 const pathElection = PathElections + "/{election}"
 
-// Sets of roles that have a right.
+// Sets of roles with a right.
 var (
 	leads    = []Role{RoleCandidate}
 	checks   = []Role{RoleCandidate, RoleObserver, RoleVerifier, RoleOperator, RoleAdmin}
 	reads    = []Role{RoleCandidate, RoleObserver, RoleOperator, RoleAdmin}
-	inherits = []Role{RoleCandidate, RoleOperator, RoleAdmin} // reads what leaders leave behind, which may be confidential
+	inherits = []Role{RoleCandidate, RoleOperator, RoleAdmin} // may read checkpoints and the like, which may be confidential
 	surveys  = []Role{RoleObserver, RoleOperator, RoleAdmin}
 	operates = []Role{RoleOperator, RoleAdmin}
 	halts    = []Role{RoleHalter, RoleOperator, RoleAdmin}
@@ -213,15 +213,15 @@ var (
 	ticks    = []Role{RoleScheduler, RoleOperator, RoleAdmin}
 )
 
-// What most calls of leaders and candidates, most reads, and most orders have in common.
+// The common fields of most calls of leaders and candidates, of most reads, and of most orders.
 var (
 	leading   = Row{Method: http.MethodPost, Roles: leads, Cost: CostRenewal, Repeat: RepeatYes, AsCandidate: true}
 	reading   = Row{Method: http.MethodGet, Roles: reads, Cost: CostRead, Repeat: RepeatRead}
 	operating = Row{Method: http.MethodPost, Roles: operates, Cost: CostRead, Repeat: RepeatYes, Audited: true}
 )
 
-// about is the row of a call about one election. Its Path is what follows that of the election;
-// what else it leaves out is as in the kind.
+// about returns the row of a call about one election. r.Path is the suffix of the election's path;
+// other fields that r leaves out are taken from kind.
 func about(kind, r Row, does string) Row {
 	r.Method, r.Path, r.Type, r.Scope, r.Does = cmp.Or(r.Method, kind.Method), pathElection+r.Path, cmp.Or(r.Type, ContentType), ScopeElection, does
 	if r.Roles == nil {
@@ -232,7 +232,7 @@ func about(kind, r Row, does string) Row {
 	return r
 }
 
-// order is the row of an operator's order.
+// order returns the row of an operator's order.
 func order(v Verb, suffix, does string) Row {
 	return about(operating, Row{
 		Verb: v, Path: suffix, Metric: string(v), Conditional: true,
@@ -240,13 +240,13 @@ func order(v Verb, suffix, does string) Row {
 	}, does)
 }
 
-// grantedTo is the row with other roles.
+// grantedTo returns the row with other roles.
 func (r Row) grantedTo(roles []Role) Row {
 	r.Roles = roles
 	return r
 }
 
-// body says what a request has in its body; "?" is after a field that may be left out.
+// body lists the fields of a request's body; a "?" marks a field that may be left out.
 func body[T any]() string {
 	var names []string
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[T]()) {
@@ -310,8 +310,8 @@ var rows = []Row{
 	order(VerbBan, Ban, "Body `{candidateId or principal, for, reason, actor?}`. This candidate, in every incarnation, is not granted, or none whose id begins so (`writer-*`); or no candidate that calls as this principal."),
 	order(VerbApprove, Approve, "Body `{fencingToken, for?, newEpoch?, reason, actor?}`. Approves of the present term, as its policy needs it. With `newEpoch` the same leader goes on under the next token."),
 	order(VerbLift, Lift, "Body `{override, reason, actor?}`. Ends one standing order, or a cooldown, by its id."),
-	// These two have a pattern in the place of a name. A grant over elections covers it if it
-	// covers all names that begin so.
+	// These two take a pattern in place of a name. A grant of access covers the pattern if it
+	// covers all of its names.
 	order(VerbHalt, Halt, "Body `{for, reason, actor?}`. `election` is a pattern: the beginning of names, and `*`. No candidate is granted any election of these names, also none that comes later; leaders go on. The halts are the overrides of election `regent.halts`, which the answer shows.").grantedTo(halts),
 	order(VerbUnhalt, Unhalt, "Body `{reason, actor?}`. Ends the halt of that pattern."),
 	about(reading, Row{Verb: VerbOverrides, Path: AllOverrides},

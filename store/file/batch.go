@@ -10,12 +10,12 @@ import (
 	"regent/store/internal/logs"
 )
 
-// maxPruned is how many events one change deletes at most: more than it adds, and few enough to
-// stay quick.
+// maxPruned is the most events that one change deletes: more than it adds, and few enough to be
+// fast.
 const maxPruned = 100
 
 // batch has the changes of one commit: the next frame, and the elections as they will be in the
-// tables.
+// tables after it.
 type batch struct {
 	table   *table
 	now     time.Time
@@ -29,7 +29,7 @@ type batch struct {
 	events  []span  // of new events in frame, in order
 	dropped []place // of forgotten events
 
-	panicked any // the value with which the decision of the present call panicked; else nil
+	panicked any // the value with which the present call's decision panicked; otherwise nil
 }
 
 type span struct{ from, to int }
@@ -69,7 +69,7 @@ func (b *batch) apply() {
 	t.last = b.now
 }
 
-// present is an election as the batch has it so far.
+// present returns an election as changed by the batch so far.
 func (b *batch) present(e leadership.Election) *entry {
 	if n := b.changed[e]; n != nil {
 		return n
@@ -77,7 +77,7 @@ func (b *batch) present(e leadership.Election) *entry {
 	return b.table.entries[e]
 }
 
-// own returns an election for the batch to change.
+// own returns an election that the batch may change.
 func (b *batch) own(e leadership.Election) *entry {
 	n := b.changed[e]
 	if n == nil {
@@ -97,11 +97,11 @@ func (b *batch) decide(present rule.Snapshot, kept rule.Carried, decide func(rul
 	return b.codec.Decide(present, kept, decide)
 }
 
-// catch keeps a panic of a decision for its caller alone.
+// catch recovers a decision's panic, so that only its caller gets it.
 func (b *batch) catch() { b.panicked = recover() }
 
-// update decides on an election, and adds the change to the batch. It returns the election as it
-// then is, and the instant of that. If it returns an error it has added nothing.
+// update decides on an election, and adds the change to the batch. It returns the election after
+// the change, and the instant of the change. If it returns an error it has added nothing.
 func (b *batch) update(e leadership.Election, decide func(rule.Snapshot) (rule.Change, error)) (is entry, at time.Time, err error) {
 	var kept rule.Carried
 	if present := b.present(e); present != nil {
@@ -143,9 +143,9 @@ func (b *batch) update(e leadership.Election, decide func(rule.Snapshot) (rule.C
 	return *n, at, nil
 }
 
-// beat is the instant of a heartbeat that renews. All changes of a batch have one instant; but two
-// heartbeats of a lease have not, so that a grant of which a copy was answered can be told from one
-// that no leader knows of.
+// beat returns the instant of a heartbeat that renews. All changes of a batch have one instant, but
+// two heartbeats of a lease must differ, so that a grant whose copy was answered can be told from a
+// grant that no leader knows of.
 func (b *batch) beat(e leadership.Election) time.Time {
 	if n := b.changed[e]; n != nil && !b.now.After(n.heartbeat) {
 		return n.heartbeat.Add(time.Nanosecond)
@@ -169,8 +169,8 @@ func (b *batch) event(n *entry, e leadership.Event) {
 	n.add(place{e.Revision, number, b.now.UnixNano()}, e.Token)
 }
 
-// prune deletes the oldest events of an election that has just changed, as far as they need not be
-// kept any longer.
+// prune deletes the oldest events of an election that has just changed, if they need no longer be
+// kept.
 func (b *batch) prune(n *entry) {
 	over := 0
 	for over < min(maxPruned, len(n.places)-1) && b.history.Over(time.Unix(0, n.places[over].at), b.now) {
@@ -184,7 +184,7 @@ func (b *batch) prune(n *entry) {
 	b.dropped = append(b.dropped, n.forget(last)...)
 }
 
-// renew sends a heartbeat, if the lease is the one named. It copies no record.
+// renew adds a heartbeat, if the lease is the one named. It copies no record.
 func (b *batch) renew(c *rule.Renewal, a *rule.Renewed) {
 	n := b.present(c.Election)
 	if n == nil || n.refused != nil {
@@ -211,8 +211,8 @@ func (b *batch) announce(id leadership.EventID) {
 	}
 }
 
-// replace replaces a record, and adds no event. If its standing has become too large, that stays as
-// it was: the ends in it are then sooner, not later.
+// replace replaces a record, and adds no event. If its standing has become too large, the old
+// standing stays: the ends in it are then earlier, not later.
 func (b *batch) replace(r rule.Record) {
 	n := b.own(r.Election)
 	carried, refused := n.carried, n.refused

@@ -8,8 +8,8 @@ import (
 	"regent/leadership/rule"
 )
 
-// start dates the machine's clock. If the machine has begun a new boot, so do all leases and locks
-// that ran, in a first commit.
+// start sets the store's clock from the machine's. After a new boot it restarts all leases and
+// locks that ran, in a first commit.
 func (t *table) start(machine Clock, l *log, b *batch) (storeClock, error) {
 	clock := storeClock{anchor: t.anchor, sinceBoot: machine.SinceBoot}
 	// A clock that has gone back within one boot counts as another boot: that happens to a machine
@@ -17,7 +17,7 @@ func (t *table) start(machine Clock, l *log, b *batch) (storeClock, error) {
 	if machine.BootID != "" && t.boot == machine.BootID && !clock.now().Before(t.last) {
 		return clock, nil
 	}
-	now := time.Now().Round(0).UTC() // how long the machine was off, as far as anything says
+	now := time.Now().Round(0).UTC() // the only hint of how long the machine was off
 	if t.last.After(now) {
 		now = t.last
 	}
@@ -36,11 +36,11 @@ func (t *table) start(machine Clock, l *log, b *batch) (storeClock, error) {
 	return clock, nil
 }
 
-// running returns the record as it begins anew now, if a lease or a lock ran at the instant of the
-// last commit: how long the machine was off is not known. A lease or a lock that had ended by then
-// stays ended. A record that cannot be trusted also stays as it is, and is refused when it is read.
-// A record that needs a newer program begins anew too, because that program is not there to do it;
-// its lock delay is not known, so that is taken to be the longest.
+// running returns the record with its lease or lock restarted now, if one ran at the instant of the
+// last commit, because it is not known how long the machine was off. A lease or a lock that had
+// ended by then stays ended. A record that cannot be trusted stays as it is, and is refused when it
+// is read. A record that needs a newer program is restarted, too, because that program is not
+// running; its lock delay is unknown, so the longest is assumed.
 func (n *entry) running(last, now time.Time) (r rule.Record, runs bool) {
 	r = n.current()
 	switch {
@@ -54,9 +54,9 @@ func (n *entry) running(last, now time.Time) (r rule.Record, runs bool) {
 	return begun(r, last, now)
 }
 
-// begun returns r beginning now, and reports whether it ran at the given instant: its lease, the
-// lock after a lease whose end is not recorded, or a recorded lock. The latest ends of the lease
-// stay as far away as they were; standing orders and cooldowns keep their dates.
+// begun returns r restarted at now, and reports whether it ran at the given instant: its lease, the
+// lock after a lease whose end is not recorded, or a recorded lock. The limits of the term stay as
+// far away as they were; standing orders and cooldowns keep their dates.
 func begun(r rule.Record, at, now time.Time) (_ rule.Record, runs bool) {
 	held := r.LeaderID != ""
 	switch {
@@ -74,7 +74,7 @@ func begun(r rule.Record, at, now time.Time) (_ rule.Record, runs bool) {
 	return r, true
 }
 
-// moved returns r with the latest ends of its lease that much later.
+// moved returns r with the limits of its term moved on by that much.
 func moved(r rule.Record, by time.Duration) rule.Record {
 	if !r.EndsBy.IsZero() {
 		r.EndsBy = r.EndsBy.Add(by)

@@ -19,11 +19,11 @@ const (
 // checkpoints makes snapshots, one at a time, while the writer goes on. Only the writer uses it.
 type checkpoints struct {
 	log      *slog.Logger
-	least    int64       // the length of a log from which on there is a checkpoint
-	due      int64       // the length of the present log at which there is the next one
-	snapshot int64       // the size of the newest
+	least    int64       // the least length of a log that gets a checkpoint
+	due      int64       // the length of the present log at which the next checkpoint is due
+	snapshot int64       // the size of the newest snapshot
 	failed   error       // of the last attempt
-	done     chan result // of the attempt under way; nil if there is none
+	done     chan result // of the attempt in progress; nil if there is none
 }
 
 type result struct {
@@ -31,8 +31,8 @@ type result struct {
 	err  error
 }
 
-// rotate begins the next log and a snapshot, if the log is long enough. An error means that the log
-// cannot be relied on any more.
+// rotate begins the next log and a snapshot, if the log is long enough. After an error the log can
+// no longer be relied on.
 func (c *checkpoints) rotate(l *log, t *table) error {
 	select {
 	case r := <-c.done:
@@ -82,8 +82,8 @@ func (c *checkpoints) wait() error {
 	return c.failed
 }
 
-// frozen returns a copy of those parts of the table that a snapshot has. It never changes: neither
-// does anything that both share.
+// frozen returns a copy of those parts of the table that a snapshot has. Neither the copy nor
+// anything that it shares with the table ever changes.
 func (t *table) frozen() *table {
 	return &table{
 		entries: maps.Clone(t.entries), events: pages{list: slices.Clone(t.events.list)},

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Clock is a clock that runs from the start of the machine, also while it is suspended, and that
+// Clock is a clock that runs from the start of the machine, even while it is suspended, and that
 // cannot be set.
 type Clock struct {
 	// BootID names the boot that SinceBoot counts from; "" if boots cannot be told apart.
@@ -23,19 +23,19 @@ type storeClock struct {
 
 func (c storeClock) now() time.Time { return c.anchor.Add(c.sinceBoot()) }
 
-// moments gives transactions their times, in the order of what they see. A change has the time at
-// which it was decided, and is visible only once it is committed. A read meanwhile does not see it,
-// and so must not have a later time; nor must it have one of before it was asked for, by which a
-// lease that has ended would stand, and so it waits for a change that was under way by then.
+// moments gives transactions times that agree with the order in which they see each other. A change
+// has the time at which it was decided, and is visible only once it is committed. A read in between
+// does not see it, so it must not have a later time. Nor may it have a time before its call, at
+// which an ended lease would still be held. So a read waits for a change that is in progress.
 type moments struct {
 	clock storeClock
 
 	mu       sync.Mutex    // guards all below; held while the clock is read
-	deciding time.Time     // the time of the change that is under way; zero if there is none
-	decided  chan struct{} // closed at its end, if a read waits for that
+	deciding time.Time     // the time of the change in progress; zero if there is none
+	decided  chan struct{} // closed when that change has ended, if a read waits for it
 }
 
-// begin returns the time of a change, which is the only one under way until end.
+// begin returns the time of a change. Only one change may be in progress, until end.
 func (m *moments) begin() time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -53,8 +53,8 @@ func (m *moments) end() {
 	}
 }
 
-// reading returns the time of a read that begins after this call, unless that sees a later change.
-// It waits for one change at most; its only error is that of ctx.
+// reading returns the time for a read that begins after this call; a read that sees a later change
+// has that change's time. It waits for at most one change; its only error is that of ctx.
 func (m *moments) reading(ctx context.Context) (time.Time, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 	"regent/leadership/boottime"
 )
 
-// machineClock is CLOCK_BOOTTIME. A time namespace (as containers may have) shifts it, so the
-// namespace's offsets are part of the boot's name.
+// machineClock returns CLOCK_BOOTTIME. A time namespace (as containers may have) shifts it, so the
+// namespace's offsets are part of the boot's id.
 func machineClock() Clock {
 	c := Clock{SinceBoot: boottime.Now}
 	if id, err := os.ReadFile("/proc/sys/kernel/random/boot_id"); err == nil {

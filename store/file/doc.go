@@ -1,8 +1,8 @@
 // Package file keeps elections in a folder of one machine: the store for one process, and the
 // default.
 //
-// All records and their history are in memory. A log in the folder has every commit, and a snapshot
-// now and then keeps the log short.
+// All records and their history are in memory. A log in the folder has every commit; occasional
+// snapshots keep the log short.
 //
 // # Durability
 //
@@ -11,23 +11,23 @@
 // memory, and answers all. So a call costs its share of a commit, and the more callers there are,
 // the smaller that share. A read sees the tables, and so only durable data.
 //
-// If a commit fails, nothing more is read or written until the folder is opened again: the content
-// of the disk is not known then.
+// If a commit fails, nothing more is read or written until the folder is opened again, because the
+// content of the disk is not known.
 //
 // # Time
 //
 // The store's clock is the machine's boot-time clock, which cannot be set and which, on Linux, runs
 // while the machine is suspended. It is kept with the id of the boot: after another boot its
 // readings mean nothing, so every lease that ran at the last commit then counts as just renewed,
-// every lock delay as just begun, and every latest end of a lease stays as far away as it was. The
-// wait is one full lease: never too short. Where the operating system has no boot id, that happens
-// at each start.
+// every lock delay as just begun, and every limit of a term stays as far away as it was. The wait
+// is one full lease: never too short. If the operating system has no boot id, that happens at each
+// start.
 //
 // The wall clock is read once per boot. It decides how far the store's time moves on between two
-// boots: not back, and ahead without a bound. No lease depends on that, but all that has a date
-// does: halts, pauses, bans and other orders, cooldowns, what is counted within an hour or a day,
+// boots: never back, and ahead without a limit. No lease depends on that, but everything with a
+// date does: halts, pauses, bans and other orders, cooldowns, counts within an hour or a day,
 // Policy.RetireAfter, and the age of events. A wall clock that is years ahead at a boot ends these
-// for good, because the store's time does not go back at the next one either. Open logs a warning
+// for good, because the store's time does not go back at the next boot either. Open logs a warning
 // if the time has moved on by more than 30 days.
 //
 // # Folder
@@ -38,7 +38,7 @@
 //	*.new                 a file that is being written; removed when the folder is opened
 //
 // Its mode is 0700, it belongs to the process's user, and it is locked while it is open: one
-// process serves it at a time. It may be copied while no process does.
+// process serves it at a time. It may be copied while no process has it open.
 //
 // Numbers are big-endian. Every file begins with 48 bytes:
 //
@@ -79,8 +79,9 @@
 //	12 segment   election, kind, first, last, instant, data          replaces one with that first
 //	13 trimmed   election, kind, index                               all segments up to it
 //
-// A log is filled with zeros ahead, a mebibyte at a time, which is synced before a frame is written
-// there. So a commit changes no metadata, and the length of a log is a multiple of a mebibyte.
+// A log is filled with zeros in advance, a mebibyte at a time, which is synced before a frame is
+// written there. So a commit changes no metadata, and the length of a log is a multiple of a
+// mebibyte.
 //
 // # Checkpoint
 //
@@ -93,38 +94,37 @@
 // # Damage
 //
 // A folder is refused, by name, unless it has the last commit: granting nothing is better than
-// granting a token twice. When it is opened, the newest snapshot and all logs from that number
-// on are read: ids and versions must be right, sequences without a gap, every checksum right, every
+// granting a token twice. When it is opened, the newest snapshot and all logs from that number on
+// are read: ids and versions must be right, sequences without a gap, every checksum right, every
 // entry readable to its last byte, and every padding zero. A missing file is noticed by the "end"
-// of the log before, or by the number of the snapshot; missing commits at the end of a log also by
-// the sequence in the next one's head.
+// of the previous log, or by the number of the snapshot; missing commits at the end of a log also
+// by the sequence in the next one's head.
 //
-// One thing is mended: a power cut can leave the last frame of the last log in part, because no
-// caller had heard of it. It is overwritten with zeros if it looks like that: its header is whole
-// and one of its later sectors is all zeros, as it was before; or its first sector is, and some
-// later one is not. Nothing may follow it. A bad frame whose sectors were all written is damaged,
-// not torn, and so is a frame in one sector, or one with a wrong header.
+// Only one fault is repaired: a power cut can leave the last frame of the last log written in part.
+// It was never acknowledged, so it is overwritten with zeros. A frame counts as torn if its header
+// is whole and one of its later sectors is still all zeros, or if its first sector is all zeros and
+// a later one is not; and if nothing follows it. A bad frame whose sectors were all written is
+// damaged, not torn, and so is a frame in one sector, or one with a wrong header.
 //
 // After Close the file "state" has the sequence of the last commit, and the logs must end exactly
-// there: then no tail can be missing. It is changed before the next commit, and there before the
-// first one.
+// there: then no tail can be missing. The file exists before the first commit, and is changed
+// before the next commit after a Close.
 //
 // A folder that is older as a whole cannot be detected, such as a backup, or one whose disk lost
 // the last write before a crash. Restoring a backup therefore includes raising its tokens.
 //
 // # History
 //
-// An event is kept for Config.History. Each change to an election deletes those of its events that
-// are older, the oldest first and a hundred at most, announced or not. The newest always stays: the
-// record is compared with it. An election that no longer changes keeps its events. In memory,
-// events are compressed in pages of 256, in the order of their commits.
+// An event is kept for Config.History. Each change to an election deletes its older events, oldest
+// first and at most a hundred, announced or not. The newest always stays, because the record is
+// compared with it. An election that no longer changes keeps its events. In memory, events are
+// compressed in pages of 256, in the order of their commits.
 //
 // # Checkpoints and journals
 //
-// An append to the journal of an election, and a put of its checkpoint, is a call like any other:
-// it has its share of a commit together with the renewals that wait. A commit that has reached
-// 4 MiB takes no further call. All segments that were not trimmed are in memory, uncompressed, and
-// in every snapshot of the folder: a leader that appends must also put snapshots of its journal,
-// which delete the entries before. A journal that grows for ever takes as much memory as it has
-// bytes.
+// An append to a journal, or a put of a checkpoint, is a call like any other and shares a commit
+// with the waiting renewals. A commit that has reached 4 MiB takes no further call. All segments
+// that were not trimmed are in memory, uncompressed, and in every snapshot of the folder: a leader
+// that appends must also put snapshots of its journal, which delete the earlier entries. Otherwise
+// the journal takes ever more memory.
 package file

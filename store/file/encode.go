@@ -11,7 +11,7 @@ import (
 	"regent/leadership/rule"
 )
 
-// tag says what an entry of a frame is; see the package's comment.
+// tag is the kind of an entry of a frame; see the package comment.
 type tag = byte
 
 const (
@@ -34,7 +34,7 @@ func appendText[T ~string](b []byte, s T) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-// appendInstant keeps every instant exactly, also the zero one.
+// appendInstant appends an instant exactly, even the zero one.
 func appendInstant(b []byte, t time.Time) []byte {
 	return binary.AppendUvarint(binary.AppendVarint(b, t.Unix()), uint64(t.Nanosecond()))
 }
@@ -84,8 +84,8 @@ func appendRecord(b []byte, r *rule.Record, carried rule.Carried) []byte {
 	return b
 }
 
-// record decodes what appendRecord wrote after the tag. Policy and standing are for the codec to
-// decode.
+// record decodes what appendRecord wrote after the tag. The codec decodes policy and standing
+// later.
 func (d *decoder) record(e leadership.Election) (r rule.Record, carried rule.Carried) {
 	bits := d.byte()
 	if bits&^(isDeleted|hasKey) != 0 {
@@ -148,8 +148,8 @@ func decodeEvent(b []byte) (e leadership.Event, err error) {
 	return e, d.err
 }
 
-// writable returns an error if the event could make a sector of zeros. No part of a record can, nor
-// can the other texts of an event, which are shorter or have no zero bytes.
+// writable returns an error if the event's texts could fill a sector with zeros. No part of a
+// record can, nor can the other texts of an event, which are shorter or have no zero bytes.
 func writable(e *leadership.Event) error {
 	zeros := strings.Repeat("\x00", 64)
 	for _, s := range [...]string{string(e.Type), e.RequestID, e.Actor} {
@@ -168,7 +168,7 @@ type decoder struct {
 
 func (d *decoder) fail(why string) { d.check(errors.New(why)) }
 
-// check ends the decoding, unless err is nil.
+// check keeps the first error, which ends the decoding.
 func (d *decoder) check(err error) {
 	if err != nil && d.err == nil {
 		d.err, d.rest = err, nil
@@ -192,7 +192,7 @@ func (d *decoder) byte() byte {
 	return 0
 }
 
-// uvarint takes only the shortest form of a number.
+// uvarint accepts only the shortest form of a number.
 func (d *decoder) uvarint() uint64 {
 	v, n := binary.Uvarint(d.rest)
 	if n <= 0 || n > 1 && d.rest[n-1] == 0 {
@@ -208,7 +208,7 @@ func (d *decoder) varint() int64 {
 	return int64(u>>1) ^ -int64(u&1)
 }
 
-// text returns a part of the payload, which the caller copies.
+// text returns a part of the payload, which the caller must copy.
 func (d *decoder) text() []byte {
 	n := d.uvarint()
 	if n > uint64(len(d.rest)) {
@@ -230,7 +230,7 @@ func (d *decoder) instant() time.Time {
 	return time.Unix(s, int64(ns)).UTC()
 }
 
-// same gives every instant of a record the form in which it is read again, because records are
+// same gives every instant of a record the form that decoding gives it, because records are
 // compared with ==.
 func same(r *rule.Record) {
 	for _, t := range [...]*time.Time{&r.AcquiredAt, &r.HeartbeatAt, &r.EndsBy, &r.EndedAt} {

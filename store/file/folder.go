@@ -23,8 +23,8 @@ const (
 
 var errInUse = errors.New("in use")
 
-// openFolder opens a folder and locks it until it is closed. With write it makes the folder if
-// there is none, and the lock is for this process alone; else the lock is shared.
+// openFolder opens a folder and locks it until it is closed. With write it creates the folder if
+// there is none, and the lock is exclusive; otherwise the lock is shared.
 func openFolder(path string, write bool) (*os.File, error) {
 	if write {
 		if err := makeFolder(path); err != nil {
@@ -51,8 +51,8 @@ func makeFolder(path string) error {
 	return errors.Join(err, syncFolder(filepath.Dir(path)))
 }
 
-// openPrivate opens the folder if it is this user's and no other user can read or write in it. It
-// does not follow a link at the end of the path.
+// openPrivate opens the folder if it belongs to this user and no other user can read or write it.
+// It does not follow a link at the end of the path.
 func openPrivate(path string) (*os.File, error) {
 	info, err := os.Lstat(path)
 	switch {
@@ -81,8 +81,8 @@ func openPrivate(path string) (*os.File, error) {
 	return f, nil
 }
 
-// checkOwner refuses a folder of another user, who could change it at any time, even if this
-// process may open it because it is root's.
+// checkOwner refuses a folder of another user, which that user could change at any time, even if
+// this process may open it because it runs as root.
 func checkOwner(info fs.FileInfo, path string, user int) error {
 	if owner, known := ownerOf(info); known && owner != user {
 		return fmt.Errorf("it belongs to another user (%d, and this is %d), who may change it; run as that user, or: chown -R %d %s", owner, user, user, path)
@@ -98,12 +98,12 @@ func openError(path string, err error) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("%s cannot be created: the folder that it is to be in does not exist; create that, or name another path: %w", path, fs.ErrNotExist)
 	case errors.As(err, &at):
-		return fmt.Errorf("%s cannot be opened: %w", path, at.Err) // which would name it again
+		return fmt.Errorf("%s cannot be opened: %w", path, at.Err) // at itself would name the path again
 	}
 	return fmt.Errorf("%s cannot be opened: %w", path, err)
 }
 
-// unusable is the error of a folder that was opened and cannot be used.
+// unusable returns the error for a folder that was opened and cannot be used.
 func unusable(path string, err error) error {
 	if _, is := errors.AsType[*damage](err); is {
 		return fmt.Errorf("%s is damaged, or no folder of Regent's: %w; nothing is granted on it. Restore a backup, with fencing tokens above every one ever seen", path, err)
@@ -111,7 +111,7 @@ func unusable(path string, err error) error {
 	return fmt.Errorf("%s cannot be used: %w", path, err)
 }
 
-// contents are the files of a folder.
+// contents lists the files of a folder.
 type contents struct {
 	logs, snapshots []uint64 // in order
 	unfinished      []string
@@ -119,7 +119,7 @@ type contents struct {
 	others          bool
 }
 
-// list returns which files there are.
+// list returns the files of the folder.
 func list(path string) (c contents, err error) {
 	files, err := os.ReadDir(path) // sorted, and so are numbers of ten digits
 	for _, f := range files {
@@ -157,7 +157,7 @@ func (c contents) before(number uint64) (names []string) {
 	return names
 }
 
-// numbered reports whether a name is that of a file with a number, and which.
+// numbered reports whether name is that of a file with a number, and returns the number.
 func numbered(name string, nameOf func(uint64) string) (is bool, n uint64) {
 	_, digits, _ := strings.Cut(name, "-")
 	n, err := strconv.ParseUint(digits, 10, 64)

@@ -19,7 +19,7 @@ const (
 
 const (
 	sector    = 512     // what a disk writes whole or not at all
-	step      = 1 << 20 // by which a log grows
+	step      = 1 << 20 // a log grows by this much at a time
 	headSize  = 48      // of a file
 	frameHead = 16
 	frameTail = 5
@@ -30,10 +30,10 @@ const (
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // identity is the random id of a store. All checksums of frames begin with it, so no frame of
-// another store is ever taken for one of this.
+// another store is ever taken for one of this store.
 type identity [16]byte
 
-// seed is the checksum of the id, with which those of frames go on.
+// seed returns the checksum of the id, with which the checksums of frames begin.
 func (id identity) seed() uint32 { return crc32.Checksum(id[:], castagnoli) }
 
 // fileHead is the beginning of every file.
@@ -53,7 +53,7 @@ func (h fileHead) encode() []byte {
 	return binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
-// decodeHead is the inverse of encode. name is that of the file.
+// decodeHead is the inverse of encode. name is the name of the file.
 func decodeHead(kind, name string, b []byte) (fileHead, error) {
 	if len(b) < headSize || string(b[:8]) != kind {
 		return fileHead{}, damaged(name, "it does not begin as such a file does")
@@ -95,7 +95,7 @@ func headSum(seed uint32, frame []byte) uint32 {
 	return crc32.Update(seed, castagnoli, frame[:12])
 }
 
-// bodySum is the checksum of a frame without its tail.
+// bodySum returns the checksum of a frame without its tail.
 func bodySum(seed uint32, frame []byte) uint32 {
 	return crc32.Update(crc32.Update(seed, castagnoli, frame[4:12]), castagnoli, frame[frameHead:])
 }
@@ -109,8 +109,8 @@ type frames struct {
 	seed     uint32
 	content  []byte // of the file; a multiple of alignment
 	at       int    // where the next frame begins
-	sequence uint64 // of the frame before
-	torn     *torn  // the last frame, once it was found to be torn
+	sequence uint64 // of the previous frame
+	torn     *torn  // the last frame, if it was found to be torn
 }
 
 // next returns the payload of the next frame; nil if there are only zeros, or a torn frame.
@@ -141,10 +141,10 @@ func (f *frames) next() ([]byte, error) {
 	return body[frameHead:], nil
 }
 
-// ended looks at the rest of the file. If it is more than zeros, it can be a frame of which the
-// first sector was not written.
+// ended checks the rest of the file. If it is not all zeros, it may be a frame whose first sector
+// was not written.
 func (f *frames) ended(rest []byte) error {
-	behind := sector - f.at%sector // where the next sector begins
+	behind := sector - f.at%sector // offset of the next sector
 	switch {
 	case zero(rest):
 		return nil
@@ -160,7 +160,7 @@ func (f *frames) ended(rest []byte) error {
 	return nil
 }
 
-// unfinished looks at a frame whose head is right and whose body is not.
+// unfinished checks a frame whose head is right and whose body is not.
 func (f *frames) unfinished(rest []byte, end int) error {
 	if !zero(rest[end:]) {
 		return f.damaged("the checksum of commit %d is wrong, and something follows it", f.sequence+1)

@@ -70,7 +70,7 @@ func (s *Store) Since(ctx context.Context, after time.Time, limit int) (recent r
 		return rule.Recent{}, err
 	}
 	var found []leadership.Event
-	if !s.history.Over(after, now) && after.Before(now) { // else there is nothing to find
+	if !s.history.Over(after, now) && after.Before(now) { // otherwise there is nothing to find
 		found, err = s.between(ctx, after, now, limit+1)
 	}
 	if err != nil {
@@ -79,8 +79,8 @@ func (s *Store) Since(ctx context.Context, after time.Time, limit int) (recent r
 	return s.history.Since(after, now, found, limit)
 }
 
-// settled returns the present instant, once every commit up to that instant is visible. A commit
-// becomes visible only after its time, when the disk has it.
+// settled returns the present instant once every commit up to it is visible. A commit becomes
+// visible only after its time, when it is durable.
 func (s *Store) settled(ctx context.Context) (time.Time, error) {
 	var now time.Time
 	err := s.writer.do(ctx, func(b *batch) error {
@@ -96,14 +96,13 @@ func (s *Store) settled(ctx context.Context) (time.Time, error) {
 	return now, nil
 }
 
-// between reads up to limit of the events that were committed after the instant and not after the
-// other.
+// between reads up to limit events that were committed after the instant after and not after last.
 func (s *Store) between(ctx context.Context, after, last time.Time, limit int) (events []leadership.Event, err error) {
 	var found []slot
 	var pruned time.Time
 	err = s.view(ctx, func(t *table) { found, pruned = t.events.after(after.UnixNano()), t.pruned })
 	if err == nil && after.Before(pruned) {
-		err = history.Compacted(after, pruned) // history was kept for a shorter time before
+		err = history.Compacted(after, pruned) // Config.History was shorter before
 	}
 	for _, at := range found {
 		if err != nil || len(events) >= limit {

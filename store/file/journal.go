@@ -16,7 +16,7 @@ import (
 
 var _ service.Journal = (*Store)(nil)
 
-// log is a log as the batch has it so far.
+// log returns a log as changed by the batch so far.
 func (b *batch) log(id rule.LogID) *logs.Log {
 	if l := b.logs[id]; l != nil {
 		return l
@@ -24,7 +24,7 @@ func (b *batch) log(id rule.LogID) *logs.Log {
 	return b.table.log(id)
 }
 
-// ownLog returns a log for the batch to change.
+// ownLog returns a log that the batch may change.
 func (b *batch) ownLog(id rule.LogID) *logs.Log {
 	if b.logs[id] == nil {
 		own := *b.table.log(id)
@@ -71,7 +71,7 @@ func (b *batch) amend(id rule.LogID, decide func(rule.Log) (rule.LogChange, erro
 	return l.Head, nil
 }
 
-// sound returns an error if a change could make a sector of zeros, or has a segment that cannot be.
+// sound returns an error if a change could make a sector of zeros, or has an invalid segment.
 func sound(id rule.LogID, ch rule.LogChange) error {
 	texts := []string{ch.Text, ch.Body}
 	for _, s := range ch.Add {
@@ -94,8 +94,8 @@ func (b *batch) trim(id rule.LogID, upTo leadership.Index) {
 	}
 }
 
-// Amend implements service.Journal. It takes milliseconds to decide on a large body: the writer
-// does that only if the head is no longer the one that was seen before.
+// Amend implements service.Journal. Deciding on a large body takes milliseconds, so it is done here
+// first; the writer decides again only if the head has changed since.
 func (s *Store) Amend(ctx context.Context, id rule.LogID, decide func(rule.Log) (rule.LogChange, error)) (rule.Log, error) {
 	seen, err := s.Look(ctx, id)
 	if err != nil {

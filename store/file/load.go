@@ -9,17 +9,17 @@ import (
 	"regent/leadership/rule"
 )
 
-// loaded is the content of a folder, with the faults to mend before the folder can be used.
+// loaded is the content of a folder, with the faults to repair before the folder can be used.
 type loaded struct {
 	path      string
 	table     *table
 	id        identity
-	log       uint64   // the newest; 0 if nothing is in the folder yet
+	log       uint64   // number of the newest log; 0 if the folder is empty
 	head      fileHead // of the newest log
 	sequence  uint64   // of the last commit
 	at, size  int64    // where the log's next frame begins, and up to where it is filled with zeros
-	torn      *torn    // a frame of the log; nil if all are whole
-	closed    bool     // as state says
+	torn      *torn    // a torn frame of the log; nil if all are whole
+	closed    bool     // whether the store was closed, according to the file state
 	leftovers []string // of an interrupted checkpoint
 	snapshot  int64    // the size of the snapshot
 	bytes     int64    // of all files
@@ -68,7 +68,7 @@ func (l *loaded) content(name string) ([]byte, error) {
 	return content, err
 }
 
-// readState returns what the state file says, nil if there is none or if it was never written.
+// readState returns the head of the state file, nil if there is none or if it was never written.
 func (l *loaded) readState(there bool) (*fileHead, error) {
 	if !there {
 		return nil, nil
@@ -93,7 +93,7 @@ func (l *loaded) read(files contents) error {
 		if err := l.readSnapshot(first); err != nil {
 			return err
 		}
-	} else if logs[0] > 1 { // there is a log if there is no snapshot
+	} else if logs[0] > 1 { // without a snapshot there is at least one log
 		return damaged(snapshotName(logs[0]), "it is missing")
 	}
 	l.leftovers = append(l.leftovers, files.before(first)...)
@@ -169,7 +169,7 @@ func (l *loaded) readLog(n uint64) (ended bool, err error) {
 	return ended, err
 }
 
-// replay repeats what a file's frames say. It reports whether there was an end.
+// replay applies a file's frames. It reports whether there was an end entry.
 func (l *loaded) replay(f *frames) (ended bool, err error) {
 	for !ended {
 		payload, err := f.next()
@@ -183,8 +183,8 @@ func (l *loaded) replay(f *frames) (ended bool, err error) {
 	return true, nil
 }
 
-// unused checks the logs behind the last one that was used: there is none, or one without commits,
-// which an interrupted checkpoint has made.
+// unused checks the logs after the last one that was used: there may be one, without commits, which
+// an interrupted checkpoint has made.
 func (l *loaded) unused(n uint64, behind []uint64) error {
 	if len(behind) == 0 {
 		return nil
@@ -197,18 +197,18 @@ func (l *loaded) unused(n uint64, behind []uint64) error {
 	switch {
 	case len(behind) > 1, behind[0] != n+1, !zero(f.content[headSize:]):
 		return damaged(name, "%s does not lead to it: the last commits of that are missing", logName(n))
-	case f.sequence > l.sequence+1: // less, if it was made in vain and the log before went on
+	case f.sequence > l.sequence+1: // it is less if the checkpoint failed and the previous log went on
 		return damaged(logName(n), "it ends with commit %d, and %s was made after commit %d", l.sequence, name, f.sequence-1)
 	}
 	l.leftovers = append(l.leftovers, name)
 	return nil
 }
 
-// reaches checks that the last commit is not before the one that the state names, and is that one
-// if the store was closed.
+// reaches checks that the last commit is not before the one that the state file names, and is that
+// one if the store was closed.
 func (l *loaded) reaches(state *fileHead) error {
 	switch {
-	case state == nil && (l.sequence > 0 || l.log > 1 || l.torn != nil): // it is written before the first commit
+	case state == nil && (l.sequence > 0 || l.log > 1 || l.torn != nil): // the state file is written before the first commit
 		return damaged(stateName, "it is missing, or was emptied")
 	case state == nil:
 		return nil

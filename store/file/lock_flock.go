@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lock keeps other processes from the folder until it is closed; a shared lock only those that
-// would write. If another process has the folder, it waits up to patience and then returns
-// errInUse. The lock is the folder's own: a file of locks could be removed and made anew.
+// lock keeps other processes from the folder until it is closed; a shared lock keeps only writers
+// out. If another process has the folder, it waits up to patience and then returns errInUse. It
+// locks the folder itself, because a lock file could be removed and created anew.
 func lock(folder *os.File, shared bool, patience time.Duration) error {
 	const pause = 20 * time.Millisecond
 	how := unix.LOCK_EX | unix.LOCK_NB

@@ -67,8 +67,8 @@ func openLog(folder string, h fileHead, sequence uint64, at, size int64) (*log, 
 	return &log{folder: folder, path: path, head: h, seed: h.id.seed(), sequence: sequence, disk: diskFile{f}, info: info, at: at, size: size}, nil
 }
 
-// append writes a frame and makes it durable: one write and one sync, if there is space that is
-// filled with zeros. After an error it is not known what the disk holds.
+// append writes a frame and makes it durable: one write and one sync, if there is space filled with
+// zeros. After an error the content of the disk is not known.
 func (l *log) append(frame []byte) error {
 	frame = endFrame(frame, l.seed, l.sequence+1)
 	next := l.at + int64(aligned(len(frame)))
@@ -88,8 +88,8 @@ func (l *log) append(frame []byte) error {
 	return nil
 }
 
-// extend fills the log with zeros, so that it has at least the given size. A frame that a power cut
-// leaves in part is known by the zeros that are left of it.
+// extend fills the log with zeros up to at least the given size. By these zeros a frame that a
+// power cut left in part is recognized.
 func (l *log) extend(size int64) error {
 	size = (size + step - 1) / step * step
 	zeros := make([]byte, step)
@@ -106,7 +106,7 @@ func (l *log) extend(size int64) error {
 }
 
 // inPlace returns an error unless the log is still at its path. If the folder was removed or
-// replaced, another process may have opened another one at that path, and would elect a second
+// replaced, another process may have opened a new one at that path, and would grant a second
 // leader.
 func (l *log) inPlace() error {
 	now, err := os.Lstat(l.path)
@@ -122,9 +122,9 @@ func (l *log) erase(t *torn) error {
 	return errors.Join(err, l.disk.Sync())
 }
 
-// writeFile makes a file of the parts that the function writes: with all of them, durably, or not
-// at all. Each part is made durable before the next one is written, so that commits meanwhile do
-// not have to wait for all of a large file.
+// writeFile creates a file from the parts that the function writes: durably with all of them, or
+// not at all. Each part is made durable before the next one is written, so that concurrent commits
+// do not have to wait for all of a large file.
 func writeFile(name string, parts func(write func([]byte) error) error) error {
 	f, err := os.OpenFile(name+unfinishedName, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|noFollow, 0o600)
 	if err != nil {
@@ -141,13 +141,13 @@ func writeFile(name string, parts func(write func([]byte) error) error) error {
 		err = os.Rename(f.Name(), name)
 	}
 	if err != nil {
-		os.Remove(f.Name()) // else the next open does
+		os.Remove(f.Name()) // if this fails, the next open removes it
 		return err
 	}
 	return syncFolder(filepath.Dir(name))
 }
 
-// writeState says durably whether the store is closed, and how many commits it has had.
+// writeState durably records whether the store is closed, and the sequence of its last commit.
 func (l *log) writeState(closed bool) (err error) {
 	f, err := os.OpenFile(filepath.Join(l.folder, stateName), os.O_WRONLY|os.O_CREATE|noFollow, 0o600)
 	if err != nil {

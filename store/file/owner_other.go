@@ -4,5 +4,5 @@ package file
 
 import "io/fs"
 
-// ownerOf knows no owners on this system.
+// ownerOf reports false: owners are not known on this system.
 func ownerOf(fs.FileInfo) (uid int, known bool) { return 0, false }

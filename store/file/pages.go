@@ -19,22 +19,22 @@ const pageEvents = 256
 type pages struct {
 	list   []page
 	first  uint64 // pages that were dropped before list
-	look   int    // the page of list that thin looks at next
+	look   int    // the index in list of the page that thin checks next
 	writer *flate.Writer
 }
 
-// page has events, each with its length before it. A length of 0 stands for an event that is gone.
-// Its content is never changed in place, but raw is appended to.
+// page has events, each after its length. A length of 0 stands for a removed event. Its content is
+// never changed in place, but raw is appended to.
 type page struct {
 	raw    []byte // while it is not packed
 	packed []byte
-	count  int   // events, with those that are gone
-	kept   int   // events in raw or packed that are not gone
-	alive  int   // events that no election has forgotten
+	count  int   // events, including removed ones
+	kept   int   // events in raw or packed
+	alive  int   // events that their elections have not forgotten
 	first  int64 // the time of the first event, nanoseconds since 1970
 }
 
-// pageCache has the page that was read last.
+// pageCache caches the page that was read last.
 type pageCache struct {
 	mu      sync.Mutex
 	number  uint64
@@ -61,7 +61,7 @@ func (p *pages) add(event []byte, at int64) {
 	last.alive++
 }
 
-// drop forgets an event.
+// drop notes that an event was forgotten.
 func (p *pages) drop(number uint64) {
 	at := &p.list[number/pageEvents-p.first]
 	if at.alive--; at.alive == 0 && at.count == pageEvents {
@@ -81,7 +81,7 @@ func (p *pages) pack() {
 	}
 }
 
-// thin looks at one page, and removes the events that are gone if they are half of it.
+// thin checks one page, and removes its forgotten events if they are at least half of it.
 func (p *pages) thin(gone func(event []byte) bool) {
 	if p.look++; p.look >= len(p.list) {
 		p.look = 0
@@ -124,7 +124,7 @@ func unpack(packed []byte) ([]byte, error) {
 	return raw, nil
 }
 
-// at returns where an event is, to be read later, while the pages may change.
+// at returns the slot of an event, which can be read later even if the pages have changed.
 func (p *pages) at(number uint64) slot {
 	return slot{p.list[number/pageEvents-p.first], number}
 }
@@ -138,13 +138,13 @@ func (p *pages) after(at int64) (slots []slot) {
 	return slots
 }
 
-// slot is the place of an event in a page, as that was.
+// slot is the place of an event in a page, with the page as it was.
 type slot struct {
 	page   page
 	number uint64 // of the event
 }
 
-// read gives the events of a page from the slot on to use, until that returns false.
+// read calls use for each event of a page from the slot on, until use returns false.
 func (c *pageCache) read(s slot, use func(leadership.Event) (more bool)) error {
 	raw, err := c.raw(s)
 	if err != nil {

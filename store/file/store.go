@@ -40,7 +40,7 @@ type Config struct {
 
 // Store is an open folder.
 type Store struct {
-	folder  *os.File // which is locked
+	folder  *os.File // locked
 	history history.Span
 	writer  *writer
 	cache   pageCache
@@ -48,7 +48,7 @@ type Store struct {
 
 var _ service.Store = (*Store)(nil)
 
-// Open opens the folder at path, or creates it with mode 0700 in a folder that exists. It waits a
+// Open opens the folder at path, or creates it with mode 0700; its parent must exist. It waits a
 // second for another process to close it, and then returns an error that says that it is in use.
 func Open(path string, c Config) (*Store, error) {
 	path = filepath.Clean(path)
@@ -69,7 +69,7 @@ func Open(path string, c Config) (*Store, error) {
 	return &Store{folder: folder, history: span, writer: w}, nil
 }
 
-// Report is what Check has found in a folder.
+// Report is the result of Check.
 type Report struct {
 	Elections  int
 	Events     int
@@ -78,7 +78,7 @@ type Report struct {
 	LastCommit time.Time // by the store's clock; zero if there was none
 	Closed     bool      // the store was closed, so no commit can be missing at the end
 	// Torn is how many bytes Open would overwrite with zeros: those of a last commit that a power
-	// cut left in part, and of which no caller had heard.
+	// cut left in part, and that was never acknowledged.
 	Torn int
 }
 
@@ -109,12 +109,12 @@ func Check(path string) (Report, error) {
 	return r, nil
 }
 
-// Broken returns a channel that is closed once the store can no longer be used: a commit has
-// failed, and what the disk holds is not known until the folder is opened again.
+// Broken returns a channel that is closed once the store can no longer be used, because a commit
+// has failed: the content of the disk is not known until the folder is opened again.
 func (s *Store) Broken() <-chan struct{} { return s.writer.broken }
 
-// Close finishes the calls under way and a checkpoint, and closes the folder. Acknowledged commits
-// are durable even if it returns an error.
+// Close finishes the calls in progress and a checkpoint, and closes the folder. Acknowledged
+// commits are durable even if it returns an error.
 func (s *Store) Close() error {
 	if !s.writer.stop() {
 		return nil // closed before
@@ -136,8 +136,8 @@ func (s *Store) Update(ctx context.Context, e leadership.Election, _ rule.Expect
 }
 
 func (s *Store) Renew(ctx context.Context, leases []rule.Renewal) []rule.Renewed {
-	// The writer may still be at work when the caller has given up, so it works on a copy, and its
-	// answers are only taken if it has finished.
+	// The writer may still be working after the caller has given up, so it works on a copy, and its
+	// answers are used only if it has finished.
 	leases = slices.Clone(leases)
 	renewed := make([]rule.Renewed, len(leases))
 	err := s.writer.do(ctx, func(b *batch) error {
@@ -175,8 +175,8 @@ func (s *Store) view(ctx context.Context, read func(*table)) error {
 	return nil
 }
 
-// viewAt is view at an instant that is given, no earlier than the call. A decision must not call
-// it: it would wait for itself.
+// viewAt is view with the instant of the read, which is no earlier than the call. A decision must
+// not call it, for it would wait for itself.
 func (s *Store) viewAt(ctx context.Context, read func(t *table, now time.Time)) error {
 	now, err := s.writer.moments.reading(ctx)
 	if err != nil {
@@ -229,7 +229,7 @@ func (s *Store) Held(ctx context.Context, after leadership.Election, limit int) 
 	return listing, err
 }
 
-// listing reads the first of the named elections.
+// listing reads the first limit of the named elections.
 func (t *table) listing(names []leadership.Election, limit int, now time.Time) (listing rule.Listing) {
 	if limit = max(limit, 0); len(names) > limit {
 		names = names[:limit]

@@ -19,19 +19,19 @@ type table struct {
 	entries map[leadership.Election]*entry
 	names   []leadership.Election // of entries, in order
 	held    map[leadership.Election]bool
-	waiting map[leadership.Election]bool // have events that are not announced
+	waiting map[leadership.Election]bool // elections with events that are not announced
 	retire  retirement.Plan
 	events  pages
 	logs    map[rule.LogID]*logs.Log
 
 	last   time.Time // of the last commit
 	pruned time.Time // of the newest event that was deleted
-	boot   string    // in which the store was used last
+	boot   string    // id of the boot in which the store was last used
 	anchor time.Time // the instant of that boot
 }
 
-// entry is an election. Once it is in a table it is never changed, but for elements that are
-// appended behind the ends of its slices. It is small: a heartbeat replaces it, and leaves kept.
+// entry is an election. Once it is in a table it is never changed, except for elements appended
+// after the ends of its slices. It is small, because a heartbeat replaces it; kept stays.
 type entry struct {
 	*kept
 	heartbeat time.Time // the record's HeartbeatAt
@@ -40,14 +40,14 @@ type entry struct {
 	waiting   []leadership.Revision // of the events that are not announced
 }
 
-// kept is what an election has beside its history. Once it is in a table it is never changed.
+// kept is an election without its history. Once it is in a table it is never changed.
 type kept struct {
-	record  rule.Record  // but for HeartbeatAt
+	record  rule.Record  // except for HeartbeatAt
 	carried rule.Carried // its policy and standing as text
 	refused error        // why no call may rely on the record
 }
 
-// newEntry is an election that was never seen.
+// newEntry returns an election that was never seen.
 func newEntry(e leadership.Election) *entry {
 	return &entry{kept: &kept{record: rule.Record{Election: e}}}
 }
@@ -57,14 +57,14 @@ func (n *entry) set(r rule.Record, carried rule.Carried) {
 	n.kept, n.heartbeat = &kept{record: r, carried: carried}, r.HeartbeatAt
 }
 
-// current is the record as it is.
+// current returns the present record.
 func (n *entry) current() rule.Record {
 	r := n.record
 	r.HeartbeatAt = n.heartbeat
 	return r
 }
 
-// place says where an event is.
+// place locates an event.
 type place struct {
 	revision leadership.Revision
 	number   uint64 // among all events, in the order of their commits
@@ -81,7 +81,7 @@ func newTable() *table {
 	}
 }
 
-// snapshot is the election at the given instant; n is nil if it was never seen.
+// snapshot returns the election at the given instant; n is nil if it was never seen.
 func (n *entry) snapshot(e leadership.Election, now time.Time) (snap rule.Snapshot, err error) {
 	snap.Record.Election, snap.Now = e, now
 	switch {
@@ -95,10 +95,10 @@ func (n *entry) snapshot(e leadership.Election, now time.Time) (snap rule.Snapsh
 	return snap, err
 }
 
-// decode reads policy and standing of a record that was read at the instant, and verifies it. What
-// the store writes itself, Codec.Decide has verified.
+// decode decodes policy and standing of a record that was read from the folder, and verifies it as
+// of the instant. Records that the store writes itself are verified by Codec.Decide.
 func (n *entry) decode(c rule.Codec, at time.Time) {
-	if n.carried.Needs != 0 { // else there is no record
+	if n.carried.Needs != 0 { // otherwise there is no record
 		n.refused = c.Decode(&n.record, n.carried)
 	}
 	n.verify(at)
@@ -117,17 +117,17 @@ func (n *entry) add(p place, t leadership.Token) {
 	n.newest = rule.Newest{Revision: p.revision, Token: t}
 }
 
-// behind is the index of the first event after the revision.
+// behind returns the index of the first event after the revision.
 func (n *entry) behind(r leadership.Revision) int {
 	return sort.Search(len(n.places), func(i int) bool { return n.places[i].revision > r })
 }
 
-// announce notes that an event is announced. It reports whether the event was not yet.
+// announce notes that an event is announced. It reports false if that was noted before.
 func (n *entry) announce(r leadership.Revision) bool {
 	at, waits := slices.BinarySearch(n.waiting, r)
 	switch {
 	case !waits:
-	case at == 0: // as nearly always
+	case at == 0: // nearly always
 		n.waiting = n.waiting[1:]
 	default:
 		n.waiting = slices.Concat(n.waiting[:at], n.waiting[at+1:])
@@ -136,7 +136,7 @@ func (n *entry) announce(r leadership.Revision) bool {
 }
 
 // forget deletes the events up to the revision, which must be older than the newest, and returns
-// where they are.
+// their places.
 func (n *entry) forget(r leadership.Revision) []place {
 	i := n.behind(r)
 	forgotten := n.places[:i]
@@ -307,7 +307,7 @@ func (t *table) replayPage(d *decoder) {
 	t.events.list = append(t.events.list, loaded)
 }
 
-// drop lets events go that an election has forgotten.
+// drop drops events that an election has forgotten.
 func (t *table) drop(forgotten []place) {
 	for _, p := range forgotten {
 		t.events.drop(p.number)
@@ -329,7 +329,7 @@ func (t *table) ready(c rule.Codec) {
 	slices.Sort(t.names)
 }
 
-// tidy packs pages that are full, and now and then one of which half has been forgotten.
+// tidy packs full pages, and thins one page.
 func (t *table) tidy() {
 	t.events.pack()
 	t.events.thin(t.forgot)

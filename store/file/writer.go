@@ -21,8 +21,8 @@ const (
 	maxCommit = 4 << 20 // bytes, after which no other call joins it
 )
 
-// longBetweenBoots is the time between the last commit and the next boot from which on a warning
-// says so.
+// longBetweenBoots is the least time between the last commit and the next boot for which Open logs
+// a warning.
 const longBetweenBoots = 30 * 24 * time.Hour
 
 var errClosed = unavailable(errors.New("the store is closed"))
@@ -34,7 +34,7 @@ func unavailable(why error) error {
 
 // job is one call that writes.
 type job struct {
-	run func(*batch) error // decides and puts; if it returns an error it has put nothing
+	run func(*batch) error // decides and adds the change; if it returns an error it has added nothing
 
 	taken    atomic.Bool // set by the writer, or by a caller that gives up first
 	decided  error       // of run; it becomes err once the changes are durable
@@ -51,18 +51,18 @@ type writer struct {
 	checkpoints *checkpoints // the goroutine's own
 	moments     moments
 
-	mu    sync.RWMutex // held to change table, and to read it elsewhere than in the goroutine
+	mu    sync.RWMutex // held to change table, and to read it outside the goroutine
 	table *table
 
 	jobs    chan *job
 	closing chan struct{}
 	ended   chan struct{}
 	once    sync.Once
-	failed  atomic.Pointer[error] // why nothing can be read or written any more
+	failed  atomic.Pointer[error] // set once nothing can be read or written any more
 	broken  chan struct{}         // closed once failed is set
 }
 
-// openWriter reads and mends a folder, and starts the store's clock. The caller runs loop.
+// openWriter reads and repairs a folder, and starts the store's clock. The caller must run loop.
 func openWriter(path string, span history.Span, c Config) (*writer, error) {
 	found, err := load(path, c.Codec)
 	if err != nil {
@@ -105,11 +105,11 @@ func openWriter(path string, span history.Span, c Config) (*writer, error) {
 	return w, nil
 }
 
-// close ends a checkpoint, and notes durably that nothing is missing. Call it after stop.
+// close ends a checkpoint, and durably records that the store is closed. Call it after stop.
 func (w *writer) close() error {
 	err := w.checkpoints.wait()
 	if w.failed.Load() == nil {
-		if gone := w.log.inPlace(); gone != nil { // another folder has taken the place of this one
+		if gone := w.log.inPlace(); gone != nil { // this folder was removed or replaced
 			err = errors.Join(err, fmt.Errorf("file: %w", gone))
 		} else {
 			err = errors.Join(err, w.log.writeState(true))
@@ -118,8 +118,8 @@ func (w *writer) close() error {
 	return errors.Join(err, w.log.disk.Close())
 }
 
-// stop lets the calls that wait finish, ends the goroutine and waits for it. It reports whether it
-// was the first to do so.
+// stop lets the waiting calls finish, ends the goroutine and waits for it. It reports whether this
+// was the first call of stop.
 func (w *writer) stop() (first bool) {
 	w.once.Do(func() {
 		first = true
@@ -145,7 +145,7 @@ func (w *writer) usable(ctx context.Context) error {
 	return nil
 }
 
-// do has run carried out by the writer and made durable.
+// do has the writer run run and make its changes durable.
 func (w *writer) do(ctx context.Context, run func(*batch) error) error {
 	if err := w.usable(ctx); err != nil {
 		return err
@@ -166,7 +166,7 @@ func (w *writer) do(ctx context.Context, run func(*batch) error) error {
 func (w *writer) wait(ctx context.Context, j *job) error {
 	select {
 	case <-j.done:
-	case <-w.ended: // the job may have come too late to be seen
+	case <-w.ended: // the job may have come too late for the writer
 		if !j.taken.Swap(true) {
 			return errClosed
 		}
@@ -223,7 +223,7 @@ func (w *writer) next() []*job {
 }
 
 // commit runs the first jobs, makes their changes durable, and then answers them. It returns the
-// others, which are too many bytes for one commit.
+// jobs that would make the commit too large.
 func (w *writer) commit(jobs []*job) (rest []*job) {
 	n, err := len(jobs), error(nil)
 	if failed := w.failed.Load(); failed != nil {
@@ -234,7 +234,7 @@ func (w *writer) commit(jobs []*job) (rest []*job) {
 			w.fail(err)
 			err = fmt.Errorf("file: commit: %w: %w", leadership.OutcomeUnknown, err)
 		}
-		w.moments.end() // what reads wait for has been done or has failed
+		w.moments.end() // the change that reads wait for is committed or has failed
 	}
 	for _, j := range jobs[:n] {
 		j.err = cmp.Or(err, j.decided)

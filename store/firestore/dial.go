@@ -14,8 +14,8 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// connections is the number of connections to Firestore: one carries about 100 calls at a time, and
-// a service renews for more agents than that.
+// connections is the number of connections to Firestore. One carries about 100 concurrent calls,
+// fewer than a service needs.
 const connections = 4
 
 // dial makes the low-level client. The high-level one hides what this store needs: commit times,
@@ -43,9 +43,8 @@ func clientOptions(emulator string, extra []grpc.DialOption) ([]option.ClientOpt
 	}
 	options := []option.ClientOption{
 		option.WithGRPCConnectionPool(connections),
-		// With this, Linux closes a connection whose data is not acknowledged for as long as
-		// Timeout; else a connection that died silently would fail every call for a quarter of an
-		// hour.
+		// With this, Linux closes a connection whose data is not acknowledged within Timeout;
+		// otherwise a connection that died silently would fail every call for a quarter of an hour.
 		option.WithGRPCDialOption(grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 30 * time.Second, Timeout: rpcTimeout})),
 		option.WithGRPCDialOption(grpc.WithDisableRetry()),
 	}

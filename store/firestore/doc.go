@@ -1,5 +1,5 @@
-// Package firestore keeps elections in Firestore, and what their leaders leave behind. A lease is
-// one document; a renewal needs one write and no read.
+// Package firestore keeps elections and their logs in Firestore. A lease is one document; a renewal
+// needs one write and no read.
 //
 // # Documents
 //
@@ -15,10 +15,10 @@
 //	                                         the last, with 20 digits; 0 for the snapshot
 //
 // This package deletes nothing. By TTL policies the database itself deletes events (see History)
-// and what is left of trimmed segments (see Logs). To edit the first document by hand extends its
-// lease, since its update_time moves. A field that this package does not know makes it refuse the
-// record: labels and the like belong elsewhere. policy and standing are texts that only
-// rule.Codec looks into; a new member of theirs is no new field.
+// and the remains of trimmed segments (see Logs). Editing the first document by hand extends its
+// lease, because its update_time changes. This package refuses a record with a field that it does
+// not know: labels and the like belong elsewhere. policy and standing are texts that only
+// rule.Codec looks into; a new member in them is no new field.
 //
 // # Guards
 //
@@ -48,19 +48,19 @@
 //	with renewedAt:                        renewedAt + leaseDurationMs
 //	in each case, with endsBy:             at endsBy at the latest
 //
-// An event's time is its document's create_time. Nothing can be found by that, so Firestore also
-// writes the time of the request into the event, as requestedAt. That is somewhat earlier, by as
-// long as the commit takes, for which Firestore has limits far below five minutes: Since looks from
-// five minutes before on, and leaves out what it need not tell. What it has read before it counts,
-// if that is a lot.
+// An event's time is its document's create_time. That cannot be queried, so Firestore also writes
+// the time of the request into the event, as requestedAt. It is earlier by as long as the commit
+// takes, for which Firestore has limits far below five minutes: Since reads from five minutes
+// before the instant, and leaves out earlier events. If it has read many of these events before, it
+// only counts them.
 //
 // # History
 //
 // An event may be deleted after deleteAfter: Config.History, and five minutes more for the same
 // reason, after the read that its change was decided on. A TTL policy of the database does that,
-// usually within a day, announced or not, also with the newest event of an election: history/newest
-// stays, and is what the record is checked against. Since counts on nothing that is older than
-// Config.History, be it there or not.
+// usually within a day, announced or not, even for the newest event of an election: history/newest
+// stays, and the record is checked against that. Since does not rely on events older than
+// Config.History, whether they are still there or not.
 //
 // # Logs
 //
@@ -72,11 +72,11 @@
 // and body as they are would leave update_time, too. A segment is as old as its document, unless a
 // copy brought another time with it, in the field at.
 //
-// A segment that is trimmed is replaced by {schema, deleteAfter}, due at once, which a TTL policy
-// of the database deletes, usually within a day: a right to delete segments would be one to delete
-// leases, since IAM does not tell collections apart. Until then Trim, by a handle that has not
-// trimmed the log yet, and a read of segments that begins below them pass over such documents, and
-// each costs a read; a read that finds nothing else goes on where the snapshot ends.
+// A trimmed segment is replaced by {schema, deleteAfter}, due at once, which a TTL policy of the
+// database deletes, usually within a day. (The right to delete segments would include deleting
+// leases, because IAM does not distinguish collections.) Until then each such document costs a read
+// in a Trim by a handle that has not trimmed the log yet, and in a read of segments that begins
+// before it; a read that finds nothing else continues where the snapshot ends.
 //
 // A document has at most 1 MiB, so a head and a segment of a log may each have
 // rule.MaxLogBytes.
@@ -87,26 +87,26 @@
 // remembered lease is sent with that update_time as its guard. If the guard fails, or the lease is
 // not known, the answer is ErrNotRenewed, and the caller's Update reads.
 //
-// A renewal with a report changes more, so the rule has to decide on it; so does one that moves on
-// with the lease of a parent. It decides on the version that is known, at the latest time of
-// Firestore that any reply brought, and the whole document is written under the same guard. If the
-// rule refuses, or wants an event, Update reads and decides again: what is known may be out of
+// A renewal with a report, or one that moves on with the lease of a parent, changes more, so the
+// rule has to decide on it. It decides on the remembered version, at the latest time of Firestore
+// in any reply so far, and the whole document is written under the same guard. If the rule refuses,
+// or wants an event, Update reads and decides again, because the remembered version may be out of
 // date.
 //
 // With each heartbeat a Store also gives the leader a ticket: the lease document and its
-// update_time, sealed. A Store to which the leader brings it knows the lease, too, though another
-// process has written it. So an agent that sends its ticket may change the process with every
-// renewal; one that does not had better stay with one, since each change costs a read. Metadata,
-// policy and standing that make the ticket longer than 1 KiB are left out of it: each process then
-// reads the lease once, and again when they have changed, as they do with each report.
+// update_time, sealed. With the ticket a Store knows the lease even if another process has written
+// it. So an agent that sends its ticket may use another process for every renewal; one that does
+// not should stay with one process, because each change costs a read. Metadata, policy and standing
+// that make the ticket longer than 1 KiB are left out of it: each process then reads the lease
+// once, and again when they have changed, as they do with each report.
 //
 // Tickets are sealed by AES-GCM under a secret of the database, to the database's name. It is made
 // at the first grant, and anew after a week:
 //
 //	leadershipTickets/secret   schema, key, previous (which still opens tickets), createdAt
 //
-// Each process reads it when it needs it first, and once an hour. To make all tickets worthless,
-// delete the document. A reader of it can forge tickets, and so renew any lease: as with the
+// Each process reads it when it first needs it, and once an hour. To invalidate all tickets, delete
+// the document. A reader of the document can forge tickets, and so renew any lease: as with the
 // records themselves, only Regent may read it.
 //
 // # Costs
@@ -136,9 +136,8 @@
 //	Segments, all trimmed    RunQuery, three times       found  0
 //	Trim, for each 500       RunQuery, BatchWrite        found  found
 //
-// Firestore bills by document: an agent that renews every 10 s makes 260,000 writes a month. Other
-// traffic on the lease document costs tries: one that comes second in a race pays its two reads
-// again.
+// Firestore bills by document: an agent that renews every 10 s makes 260,000 writes a month. A call
+// that loses a race for the lease document pays its two reads again.
 //
 // Held is a query for a leaderId that is not empty, Retirable one for retireAt, which only a vacant
 // election with a RetireAfter has, or one whose seats are being told of a change. The indexes over
@@ -146,16 +145,16 @@
 //
 // # Limits
 //
-// Firestore bears about one sustained write a second to one document. Leases under 3 s, renewed
-// every third of that, exceed it; they work, until they do not. So do checkpoints and appends that
-// come more often: a leader that has much to append does so in batches, of up to 500 entries.
-// Different elections do not disturb each other, up to 500 changes of leader a second: so many
-// writes it takes to documents with an index over a field that only grows, as requestedAt is, and
-// retireAt.
+// Firestore sustains about one write a second to one document. Leases under 3 s, renewed every
+// third of that, exceed it; they may work for a while, but not reliably. The same holds for
+// checkpoints and appends that come more often: a leader with much to append should do so in
+// batches, of up to 500 entries. Different elections do not disturb each other, up to 500 changes
+// of leader a second, which is Firestore's limit for documents with an index over an increasing
+// field such as requestedAt and retireAt.
 //
 // # Setting up
 //
-// Collections come into being with their first document. What Firestore does not do by itself, for
+// Collections are created with their first document. Firestore does not create these by itself, for
 // the collection group events:
 //
 //	unannounced   ascending indexes: of scope collection group and of scope collection
@@ -166,34 +165,35 @@
 //
 //	deleteAfter   a TTL policy, and no index
 //
-// It has these indexes by itself, unless they are exempt, for the collection group leadership:
+// Firestore creates these indexes by itself, unless their fields are exempt, for the
+// collection group leadership:
 //
 //	leaderId      an ascending index: of scope collection
 //	retireAt      an ascending index: of scope collection
 //
-// The collections leadershipLogs and segments are read by name alone and need no index: all their
-// fields should be exempt, for an index over a text of 640 KiB costs, and serves nothing.
+// The collections leadershipLogs and segments are read only by name and need no index: all their
+// fields should be exempt, because an index over a text of 640 KiB costs money and is not used.
 //
-// All other fields of leadership and events may be exempt from indexing, and deleteAfter should: an
-// index over a time makes writes slower and dearer, and is not used.
+// All other fields of leadership and events may be exempt from indexing, and deleteAfter should be:
+// an index over a time makes writes slower and more expensive, and is not used.
 //
 // renewalDue must be exempt: every renewal changes it, and would write two index entries over a
 // time that only grows. Terraform exempts every field that is not named here.
 //
-// One more index makes looks into the outbox cheap where thousands of changes are announced in an
+// One more index makes looks into the outbox cheap if thousands of changes are announced in an
 // hour: a composite one of unannounced and requestedAt, both ascending, of scope collection group.
-// With it a look passes over what was announced long ago, whose index entries Firestore keeps for a
-// while. Without it each look is at all of the outbox.
+// With it a look skips events announced long ago, whose index entries Firestore keeps for a while.
+// Without it each look scans all of the outbox.
 //
 // The database may be "(default)" or have a name. Every call says which one in the headers
 // google-cloud-resource-prefix and x-goog-request-params, as Google's front end requires it.
 //
 // # The emulator
 //
-// It takes no message of more than 4 MiB, where Firestore takes 10.
+// It takes no message of more than 4 MiB, while Firestore takes 10.
 //
-// It shows the documents of one commit one after the other, where Firestore shows all at once. A
-// record that does not fit its history is therefore read a few times more before it is called
-// corrupt; a record that is sound costs one read. It needs no indexes, and deletes nothing by
+// It shows the documents of one commit one after the other, while Firestore shows all at once. A
+// record that does not fit its history is therefore read a few more times before it counts as
+// corrupt; a sound record costs one read. The emulator needs no indexes, and deletes nothing by
 // itself.
 package firestore

@@ -92,7 +92,7 @@ func (s *Store) Retirable(ctx context.Context, at time.Time, limit int) ([]leade
 	return due, nil
 }
 
-// indexed says what to do if Firestore refused a query because an index is missing.
+// indexed adds advice to the error if Firestore refused a query because an index is missing.
 func indexed(field string, err error) error {
 	if status.Code(err) != codes.FailedPrecondition {
 		return err

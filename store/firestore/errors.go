@@ -18,8 +18,8 @@ var (
 	errUnsent     = errors.New("it was not sent")
 )
 
-// failure makes the error of an operation. If its context has ended, errors.Is finds the context's
-// error as well as gRPC's.
+// failure returns the error of an operation. If its context has ended, errors.Is finds the
+// context's error as well as gRPC's.
 func failure(ctx context.Context, operation string, code leadership.Code, cause error) error {
 	ended := ctx.Err()
 	if ended == nil && status.Code(cause) == codes.DeadlineExceeded {
@@ -36,8 +36,8 @@ func unavailable(ctx context.Context, operation string, cause error) error {
 	return failure(ctx, operation, leadership.StoreUnavailable, cause)
 }
 
-// unlessSent marks the error of a call that never got a connection to be sent on: gRPC then left
-// its peer empty.
+// unlessSent marks the error of a call that was never sent, because it got no connection: gRPC then
+// leaves its peer empty.
 func unlessSent(to peer.Peer, cause error) error {
 	if cause == nil || to.Addr != nil {
 		return cause
@@ -45,7 +45,7 @@ func unlessSent(to peer.Peer, cause error) error {
 	return fmt.Errorf("%w: %w", errUnsent, cause)
 }
 
-// unwritten is the error of an operation whose write was not done, or perhaps not.
+// unwritten returns the error of an operation whose write was not done, or may not have been.
 func unwritten(ctx context.Context, operation string, cause error) error {
 	return failure(ctx, operation, writeCode(cause), cause)
 }
@@ -61,8 +61,8 @@ func writeCode(cause error) leadership.Code {
 	return leadership.StoreUnavailable // Firestore answered, and refused
 }
 
-// contended reports whether a write was refused because the document is not as the writer knew it,
-// or because another writer holds it. Nothing was done then.
+// contended reports whether a write was refused because the document has changed since the writer
+// read it, or because another writer holds it. Then nothing was done.
 func contended(cause error) bool {
 	switch status.Code(cause) {
 	case codes.FailedPrecondition, codes.AlreadyExists, codes.NotFound, codes.Aborted:

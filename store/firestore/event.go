@@ -10,9 +10,9 @@ import (
 	"regent/leadership"
 )
 
-// The fields of an event's document beside those that it shares with a lease document: schema,
-// revision, fencingToken, leaderId. It evolves as a lease document does; see recordSchema. Its At
-// is the document's create_time.
+// The fields of an event's document in addition to those that it shares with a lease document:
+// schema, revision, fencingToken, leaderId. It evolves as a lease document does; see recordSchema.
+// Its At is the document's create_time.
 const (
 	typeField     = "type"
 	previousField = "previousLeaderId"
@@ -23,7 +23,7 @@ const (
 	// requestedAt is when Firestore received the commit, somewhat before it was made. It stands in
 	// for the create_time, which cannot be queried.
 	requestedField = "requestedAt"
-	// deleteAfter is for the database's TTL policies: from then on the document need not be kept.
+	// deleteAfter is for the database's TTL policies: after that time the document may be deleted.
 	deleteField = "deleteAfter"
 	// unannounced is true until the event is marked as announced, and then removed, so that its
 	// index holds only events that are still to be announced.
@@ -43,7 +43,7 @@ func (d database) creation(ev leadership.Event, due time.Time) *firestorepb.Writ
 	return w
 }
 
-// encodeEvent makes the document of an event, without requestedAt. Firestore takes no text that is
+// encodeEvent returns the document of an event, without requestedAt. Firestore refuses text that is
 // not UTF-8.
 func encodeEvent(ev leadership.Event, due time.Time) values {
 	return values{

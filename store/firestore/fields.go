@@ -48,8 +48,8 @@ func reference(name string) *firestorepb.Value {
 // stamp is t in Firestore's precision; Firestore refuses a finer one.
 func stamp(t time.Time) *timestamppb.Timestamp { return timestamppb.New(t.Truncate(precision)) }
 
-// span is a duration in whole units. A part of a unit counts as a whole one: a lock may be longer
-// than asked, never shorter.
+// span returns a duration in whole units, rounded up: a lock may be longer than asked, never
+// shorter.
 func span(d, unit time.Duration) *firestorepb.Value {
 	n := int64(d / unit)
 	if d%unit > 0 {
@@ -73,7 +73,7 @@ func (f *fields) fail(err error) {
 	}
 }
 
-// take removes a field that must be there.
+// take removes and returns a field, which must be there.
 func (f *fields) take(name string) *firestorepb.Value {
 	v, ok := f.left[name]
 	if !ok {
@@ -133,7 +133,7 @@ func (f *fields) moment(name string) time.Time {
 	return t
 }
 
-// sparse reads a timestamp that may be missing: the zero time then. Null is an error.
+// sparse reads a timestamp that may be missing, as the zero time. Null is an error.
 func (f *fields) sparse(name string) time.Time {
 	if _, ok := f.left[name]; !ok {
 		return time.Time{}
@@ -150,7 +150,7 @@ func (f *fields) span(name string, unit time.Duration) time.Duration {
 	return time.Duration(n) * unit
 }
 
-// schema reads the version first: of an unknown one, nothing else is known.
+// schema reads the version. Read it first: the fields of an unknown version mean nothing.
 func (f *fields) schema(known int64) {
 	if v := f.integer(schemaField); v != known {
 		f.fail(fmt.Errorf("its schema is %d, and this program reads %d: use the version of regent that wrote it, or a newer one", v, known))

@@ -8,16 +8,15 @@ import (
 	"regent/leadership/rule"
 )
 
-// How much a handle remembers of the heads of logs. A head that was forgotten costs its next change
-// one read.
+// How many heads of logs a handle remembers. A forgotten head costs its next change one read.
 const (
 	headsSize  = 10_000
 	headsBytes = 64 << 20 // of their texts and bodies
 )
 
-// heads are those of the logs that a handle last read or wrote to change them, so that the next
-// change is one write without a read. As with memory, the guard in the store decides whether it
-// counts.
+// heads remembers the heads that a handle last read or wrote in order to change them, so that the
+// next change is one write without a read. As with memory, the guard in the store decides whether
+// that write counts.
 type heads struct {
 	mu    sync.Mutex // guards all below
 	known *simplelru.LRU[rule.LogID, head]
@@ -25,7 +24,7 @@ type heads struct {
 	most  int // bytes
 }
 
-// newHeads returns a memory of so many heads, at least 1, that have so many bytes together.
+// newHeads returns a memory of up to size heads, at least 1, with up to that many bytes together.
 func newHeads(size, bytes int) *heads {
 	h := &heads{most: bytes}
 	known, err := simplelru.NewLRU(size, func(_ rule.LogID, left head) { h.bytes -= left.size() })
@@ -44,14 +43,14 @@ func (h *heads) remember(seen head) {
 	if known, ok := h.known.Peek(id); ok && known.log.WrittenAt.After(seen.log.WrittenAt) {
 		return
 	}
-	h.known.Remove(id) // Add would not tell that it replaces one
+	h.known.Remove(id) // Add would not call the eviction function for a replaced one
 	h.known.Add(id, seen)
 	for h.bytes += seen.size(); h.bytes > h.most; {
 		h.known.RemoveOldest()
 	}
 }
 
-// get returns the version of a head that is known; ok is false if there is none.
+// get returns the remembered version of a head; ok is false if there is none.
 func (h *heads) get(id rule.LogID) (known head, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

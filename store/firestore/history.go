@@ -58,8 +58,8 @@ func corruptHistory(operation string, e leadership.Election, why error) error {
 }
 
 // Unannounced reads the events that are still to be announced: one RunQuery over all elections, or
-// over one. An event that cannot be read holds up the later ones of its election, which must not
-// overtake it, but not other elections; it is reported as RecordCorrupt once there is nothing else.
+// over one. An event that cannot be decoded holds up the later ones of its election, which must not
+// overtake it, but not other elections; it is returned as RecordCorrupt once there is nothing else.
 func (s *Store) Unannounced(ctx context.Context, e leadership.Election, limit int) ([]leadership.Event, error) {
 	const operation = "read unannounced events"
 	if err := s.begin(ctx); err != nil {
@@ -114,7 +114,7 @@ func (s *Store) left(ctx context.Context, e leadership.Election, limit int) (lef
 	return left, nil
 }
 
-// unannounced asks for the outbox of an election, or of all.
+// unannounced returns the query for the outbox of an election, or of all.
 func (s *Store) unannounced(e leadership.Election) query {
 	waiting := where(unannouncedField, equal, boolean(true))
 	if e != "" {
@@ -133,17 +133,17 @@ func (s *Store) unannounced(e leadership.Election) query {
 // outbox gathers events that are to be announced, in the order of their names.
 type outbox struct {
 	events  []leadership.Event
-	blocked leadership.Election // the last election with an event that cannot be read
+	blocked leadership.Election // the last election with an event that cannot be decoded
 	corrupt error               // the first such event
 }
 
-// add takes what follows in the order of names, and returns the name to go on after.
+// add adds the next findings in the order of names, and returns the name to continue after.
 func (o *outbox) add(d database, found []reading) (after string) {
 	for _, r := range found {
 		after = r.doc.Name
 		id, ok := d.parseEvent(r.doc.Name)
 		if !ok {
-			continue // not of ours
+			continue // not an event of Regent
 		}
 		if id.Election != o.blocked {
 			ev, err := decodeEvent(id, r.doc.Fields, timeOf(r.doc.CreateTime))
@@ -175,7 +175,7 @@ func (s *Store) MarkAnnounced(ctx context.Context, ids []leadership.EventID) err
 	for _, w := range results {
 		switch {
 		case w.err == nil:
-			code = leadership.OutcomeUnknown // some were marked
+			code = leadership.OutcomeUnknown // some may have been marked
 		case status.Code(w.err) == codes.NotFound: // there never was such an event
 		default:
 			refused = cmp.Or(refused, w.err)
@@ -190,8 +190,8 @@ func (s *Store) MarkAnnounced(ctx context.Context, ids []leadership.EventID) err
 	return failure(ctx, operation, code, refused)
 }
 
-// marks makes one write for each event, because a BatchWrite must not name a document twice. A
-// field that the mask names and the write does not have is removed.
+// marks returns one write for each event, without repeats, because a BatchWrite must not name a
+// document twice. A field in the mask that the write does not have is removed.
 func (s *Store) marks(ids []leadership.EventID) []*firestorepb.Write {
 	seen := make(map[leadership.EventID]bool, len(ids))
 	var writes []*firestorepb.Write

@@ -19,7 +19,7 @@ const logSchema = 1
 const (
 	textField   = "text"
 	bodyField   = "body"
-	writesField = "writes" // counts them: a write that changes nothing would leave update_time where it is
+	writesField = "writes" // counts writes, because one that changes nothing would leave update_time as it is
 
 	firstField = "firstIndex"
 	lastField  = "lastIndex"
@@ -38,8 +38,8 @@ type head struct {
 
 func (h head) size() int { return len(h.log.Text) + len(h.log.Body) }
 
-// Amend is one Commit if this handle has read or written the log's head lately, and the store still
-// has that head; else one BatchGetDocuments and, if there is something to write, one Commit.
+// Amend is one Commit if this handle remembers the log's head, and the store still has that head;
+// otherwise one BatchGetDocuments and, if there is something to write, one Commit.
 func (s *Store) Amend(ctx context.Context, id rule.LogID, decide func(rule.Log) (rule.LogChange, error)) (rule.Log, error) {
 	operation := fmt.Sprintf("change the %s of %q", id.Kind, id.Election)
 	if err := s.begin(ctx); err != nil {
@@ -78,9 +78,9 @@ func (s *Store) Amend(ctx context.Context, id rule.LogID, decide func(rule.Log) 
 	return rule.Log{}, unavailable(ctx, operation, fmt.Errorf("%w: %w", errContention, refused))
 }
 
-// amendUnread decides on the head that this handle knows, and commits under its guard. ok is false,
-// and nothing was done, if none is known, if it is no longer the store's, or if the rule makes no
-// change of it: only a read can tell then.
+// amendUnread decides on the remembered head, and commits under its guard. ok is false, and nothing
+// was done, if none is remembered, if it is no longer the store's, or if the rule makes no change:
+// then the caller must read.
 func (s *Store) amendUnread(
 	ctx context.Context, operation string, id rule.LogID, decide func(rule.Log) (rule.LogChange, error),
 ) (after rule.Log, ok bool, err error) {
@@ -175,7 +175,7 @@ func encodeSegment(s rule.Segment) values {
 	return v
 }
 
-// corruptLog is the error of a log of which a part cannot be read.
+// corruptLog returns the error of a log of which a part cannot be decoded.
 func corruptLog(operation string, id rule.LogID, why error) error {
 	return fmt.Errorf("firestore: %s: %w", operation, &leadership.Error{
 		Code: leadership.RecordCorrupt, Detail: fmt.Sprintf("the %s of election %q cannot be read: %v", id.Kind, id.Election, why),

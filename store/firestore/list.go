@@ -40,18 +40,18 @@ func (s *Store) List(ctx context.Context, prefix string, after leadership.Electi
 			s.enter(&listing, found)
 			return listing, nil
 		}
-		found = found[:limit] // the extra one only says that there are more
+		found = found[:limit] // the extra one only shows that there are more
 		if n := throughElection(found); n > 0 {
-			s.enter(&listing, found[:n]) // what follows is found again
+			s.enter(&listing, found[:n]) // the rest is found again
 			listing.Next = electionOf(found[n-1])
 			return listing, nil
 		}
 		s.enter(&listing, found)
-		q.after = found[limit-1].doc.Name // a whole page of documents that are no elections
+		q.after = found[limit-1].doc.Name // a whole page without an election
 	}
 }
 
-// enter adds what was found to the list.
+// enter adds the found documents to the listing.
 func (s *Store) enter(l *rule.Listing, found []reading) {
 	for _, r := range found {
 		e := electionOf(r)
@@ -64,10 +64,10 @@ func (s *Store) enter(l *rule.Listing, found []reading) {
 	}
 }
 
-// electionOf is the document's own name, which need not be a valid name of an election.
+// electionOf returns the document's id, which need not be a valid name of an election.
 func electionOf(r reading) leadership.Election { return leadership.Election(path.Base(r.doc.Name)) }
 
-// throughElection returns how many documents there are up to the last with a valid election name; 0
+// throughElection returns the number of documents up to the last one with a valid election name; 0
 // if there is none.
 func throughElection(found []reading) int {
 	for n := len(found); n > 0; n-- {

@@ -48,7 +48,7 @@ func (s sight) same(other sight) bool {
 	return s.doc.updated.Equal(other.doc.updated) && s.newestUpdated.Equal(other.newestUpdated)
 }
 
-// settled is how many equal reads it takes until a record and a history that disagree count as
+// settled is the number of equal reads after which a record and a history that disagree count as
 // corrupt; with the pauses between, that takes a sixth of a second. Firestore reads all documents
 // as of one moment, but its emulator shows a commit document by document: for some milliseconds a
 // record may be ahead of its newest event, or behind it.
@@ -92,8 +92,8 @@ func (s *Store) lookOnce(ctx context.Context, e leadership.Election) (seen sight
 	return seen, corrupt, nil
 }
 
-// see decodes and verifies. A sight that is corrupt, or too new, says at least which versions of
-// the documents it is of.
+// see decodes and verifies the two documents. Even a corrupt or too new sight has the versions of
+// the documents.
 func (s *Store) see(e leadership.Election, lease, newest reading) (sight, error) {
 	seen := sight{newestUpdated: newest.updated(), at: lease.at}
 	seen.doc.record.Election = e

@@ -11,7 +11,7 @@ import (
 )
 
 // memorySize is how many leases a handle remembers. With the largest metadata and report one takes
-// about 8 KiB; a lease that was forgotten costs its next renewal one read.
+// about 8 KiB; a forgotten lease costs its next renewal one read.
 const memorySize = 10_000
 
 // memory has the leases that a handle last read or wrote, so that a renewal is one write without a
@@ -20,7 +20,7 @@ const memorySize = 10_000
 type memory struct {
 	mu     sync.Mutex // guards all below
 	leases *simplelru.LRU[leadership.Election, document]
-	latest time.Time // the latest time of the store that any reply brought
+	latest time.Time // the latest time of the store in any reply
 }
 
 // newMemory returns a memory of that many leases, at least 1.
@@ -51,9 +51,9 @@ func (m *memory) remember(doc document, now time.Time) {
 	}
 }
 
-// sight returns the remembered version of a lease or, if that is a later one, the one of a ticket
-// (zero: none), at the latest time of the store that any reply brought; that is no later than the
-// next commit. ok is false if there is neither.
+// sight returns the remembered version of a lease or, if that is later, the version in a ticket
+// (zero: none), at the latest time of the store in any reply, which is no later than the next
+// commit. ok is false if there is neither.
 func (m *memory) sight(e leadership.Election, ticket document) (_ sight, ok bool) {
 	m.mu.Lock()
 	held, ok := m.leases.Get(e)
@@ -62,14 +62,14 @@ func (m *memory) sight(e leadership.Election, ticket document) (_ sight, ok bool
 	if ticket.updated.After(held.updated) {
 		held, ok = ticket, true
 	}
-	if held.updated.After(now) { // of a ticket: another handle's reply brought it
+	if held.updated.After(now) { // from a ticket of another handle
 		now = held.updated
 	}
 	return sight{doc: held, at: now}, ok
 }
 
-// heartbeat returns the write that the renewal rule makes of the remembered lease or of the one in
-// the renewal's ticket; see sight. ok is false if only a read of the store can tell.
+// heartbeat returns the change that the rule Renew decides on the remembered lease or on the one in
+// the renewal's ticket; see sight. ok is false if the store must be read.
 func (m *memory) heartbeat(c rule.Renewal, ticket document) (held document, ch rule.Change, ok bool) {
 	known, ok := m.sight(c.Election, ticket)
 	if !ok {
@@ -86,7 +86,7 @@ func (m *memory) known(e leadership.Election) (doc document, ok bool) {
 	return m.leases.Peek(e)
 }
 
-// now is the latest time of the store that any reply brought; zero before the first.
+// now returns the latest time of the store in any reply; zero before the first.
 func (m *memory) now() time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()

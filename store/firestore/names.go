@@ -60,7 +60,7 @@ func parseLog(name string) (id rule.LogID, ok bool) {
 	return id, ok && id.Election.Validate() == nil && kind != "" && strings.Trim(kind, "abcdefghijklmnopqrstuvwxyz") == ""
 }
 
-// segment is the name of the segment of a log that is kept at the place; see placeOf.
+// segment returns the name of the document for a segment of a log; see placeOf.
 func (d database) segment(id rule.LogID, place leadership.Index) string {
 	return fmt.Sprintf("%s/%s/%0*d", d.log(id), segmentsCollection, idDigits, place)
 }
@@ -70,8 +70,8 @@ func (d database) afterEvents(e leadership.Election) string {
 	return d.lease(e) + "/" + eventsCollection + "/" + lastRune
 }
 
-// lastRune sorts after every character of an election's name or of an event's id, so that what
-// begins with a prefix lies before prefix+lastRune.
+// lastRune sorts after every character of an election's name or of an event's id, so that all names
+// with a prefix sort before prefix+lastRune.
 const lastRune = "~"
 
 // parseEvent reads the name of an event's document; ok is false if it is the name of anything else.

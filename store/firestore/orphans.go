@@ -8,9 +8,9 @@ import (
 	"regent/leadership"
 )
 
-// Orphans returns the names of elections that have a history and no lease document, because it was
-// deleted by hand: Get and Update refuse them, and List does not find them. It reads one document
-// for each election, and whether there is another, so use it only where none may be missed.
+// Orphans returns the names of elections that have a history but no lease document, because that
+// was deleted by hand: Get and Update refuse them, and List does not find them. It reads two
+// documents for each election, so use it only if none may be missed.
 func (s *Store) Orphans(ctx context.Context) ([]leadership.Election, error) {
 	const operation = "look for histories without a record"
 	if err := s.begin(ctx); err != nil {

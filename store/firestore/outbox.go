@@ -13,21 +13,21 @@ import (
 	"regent/store/internal/history"
 )
 
-// A look into the whole outbox would pass over the index entries of all events that were announced
-// lately, which Firestore keeps for a while. So a handle looks only at what was requested since
-// shortly before its last complete look: at all of the outbox at first, and then once in allAfter.
+// allAfter is how often a handle looks at all of the outbox. Such a look scans the index entries of
+// all events that were announced lately, which Firestore keeps for a while. So the other looks are
+// only at events requested since shortly before the last complete look.
 const allAfter = time.Hour
 
-// outboxLooks is how far a handle has looked into the outbox.
+// outboxLooks is the progress of a handle's looks into the outbox.
 type outboxLooks struct {
 	mu      sync.Mutex // guards all below
-	since   time.Time  // what was requested before is announced; zero if that is not known
-	all     time.Time  // when all of it was looked at, by the store's time
+	since   time.Time  // all events requested before are announced; zero if unknown
+	all     time.Time  // when all of the outbox was last looked at, by the store's time
 	last    time.Time  // the last complete look
-	noIndex time.Time  // until when only the whole is looked at, for a look at a part had no index
+	noIndex time.Time  // until then only the whole is looked at, because the index for a part is missing
 }
 
-// from returns since when to look; zero: at all of the outbox.
+// from returns the time of request from which to look; zero: at all of the outbox.
 func (l *outboxLooks) from() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -37,8 +37,8 @@ func (l *outboxLooks) from() time.Time {
 	return l.since
 }
 
-// complete notes a look that has found all that there was at that time. oldest is the time of the
-// oldest request among it, zero if there was nothing.
+// complete notes a look that has found all events to be announced at that time. oldest is the
+// earliest time of request among them, zero if there were none.
 func (l *outboxLooks) complete(at, oldest time.Time, all bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -51,7 +51,7 @@ func (l *outboxLooks) complete(at, oldest time.Time, all bool) {
 	l.since = at.Add(-history.Slack)
 }
 
-// lost notes that it is not known what is in the outbox. A missing index may be under way.
+// lost notes that the content of the outbox is not known. A missing index may be created later.
 func (l *outboxLooks) lost(noIndex bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -60,8 +60,8 @@ func (l *outboxLooks) lost(noIndex bool) {
 	}
 }
 
-// lately reads what was requested since then and is still to be announced, in the order of names.
-// ok is false if there is more than the limit, or no index for that.
+// lately reads the events that were requested since then and are still to be announced, in the
+// order of names. ok is false if there are more than the limit, or if the index is missing.
 func (s *Store) lately(ctx context.Context, since time.Time, limit int) (found findings, ok bool, err error) {
 	q := s.requestedAfter(since, min(limit, maxPage))
 	q.where = append(q.where, where(unannouncedField, equal, boolean(true))...)

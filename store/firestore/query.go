@@ -18,15 +18,15 @@ type query struct {
 	parent     string // the document above the collection or, with everywhere, above all of them
 	collection string
 	everywhere bool               // in every collection of that name below parent
-	where      filters            // only documents that pass them all; over several fields that takes an index
+	where      filters            // only documents that pass all; filters over several fields need an index
 	by         string             // the field to order by first; "" for none
 	from       string             // no names before this one,
 	after      string             // or, if it is set, only names after this one
-	afterBy    *firestorepb.Value // (with by: among those with this value, and whatever has a greater one),
+	afterBy    *firestorepb.Value // (with by: among those with this value, and all with a greater one),
 	before     string             // and only names before this one; "" for no bound
 	limit      int
-	bytes      int    // no more documents than have so much data together, but one; 0: no bound
-	only       string // of the documents' fields only this one, nameField for none; "": all
+	bytes      int    // no more documents than have that many bytes together, but at least one; 0: no bound
+	only       string // return only this field of the documents, nameField for none; "": all
 }
 
 type findings struct {
@@ -34,9 +34,9 @@ type findings struct {
 	at   time.Time // the store's time when it began: it has seen every commit before that
 }
 
-// run returns what the query finds, strongly. Each reading has its own time; of later ones it is no
-// earlier. If the query is for so many bytes, the rest of the answer is given up. From the emulator
-// it is received all the same: that would often close the connection, with all calls on it.
+// run runs the query, strongly. Each reading has its own time, which never decreases. Once the
+// query's bytes have arrived, the rest of the answer is cancelled, except from the emulator, where
+// cancelling would often close the connection, with all calls on it.
 func (s *Store) run(ctx context.Context, q query) (findings, error) {
 	ctx, cancel := context.WithTimeout(ctx, rpcTimeout)
 	defer cancel()
@@ -63,7 +63,7 @@ func (s *Store) run(ctx context.Context, q query) (findings, error) {
 			found.at = timeOf(reply.ReadTime)
 		}
 		if reply.Document == nil || full {
-			continue // the reply is only of progress, or of the rest
+			continue // the reply only reports progress, or is part of the rest
 		}
 		size += len(reply.Document.Fields[dataField].GetStringValue())
 		switch full = q.bytes > 0 && size > q.bytes && len(found.docs) > 0; {
@@ -145,14 +145,14 @@ const (
 	greater    = firestorepb.StructuredQuery_FieldFilter_GREATER_THAN
 )
 
-// where is the filter that compares a field with a value.
+// where returns a filter that compares a field with a value.
 func where(path string, op firestorepb.StructuredQuery_FieldFilter_Operator, v *firestorepb.Value) filters {
 	return filters{{FilterType: &firestorepb.StructuredQuery_Filter_FieldFilter{
 		FieldFilter: &firestorepb.StructuredQuery_FieldFilter{Field: field(path), Op: op, Value: v},
 	}}}
 }
 
-// all is the filter that all of them pass; nil for none.
+// all returns the conjunction of the filters; nil for none.
 func (f filters) all() *firestorepb.StructuredQuery_Filter {
 	switch len(f) {
 	case 0:

@@ -11,10 +11,9 @@ import (
 
 // recordSchema is the version of a lease document and of its events.
 //
-// How it evolves. A program refuses a document of a version, or with a field, that it does not
-// know: it would lose the field at the next write. So a field is never renamed, retyped or given
-// another meaning, and one more field means one more version. Policy and standing evolve by
-// themselves: see rule.Codec.
+// A program refuses a document with a version or a field that it does not know, because it would
+// lose the field at the next write. So a field is never renamed, retyped or given another meaning,
+// and a new field needs a new version. Policy and standing evolve separately: see rule.Codec.
 const recordSchema = 1
 
 // The fields of a lease document, all always present except renewedAt, renewalDue and retireAt. A
@@ -33,13 +32,13 @@ const (
 	endsByField      = "endsBy"
 	endsBecauseField = "endsBecause"
 	metadataField    = "metadata"   // JSON text, so that numbers keep their digits
-	heartbeatsField  = "heartbeats" // counts them: a write that changes nothing would leave update_time where it is
+	heartbeatsField  = "heartbeats" // counts heartbeats, because a write that changes nothing would leave update_time as it is
 
 	endedField   = "endedAt"
 	lockForField = "lockForMicros" // the rest of a lease that was ended by force is no whole number of milliseconds
 
-	policyField   = "policy"   // as rule.Codec has it
-	standingField = "standing" // so, too
+	policyField   = "policy"   // text of rule.Codec
+	standingField = "standing" // text of rule.Codec
 
 	// acquiredAt is the time of the grant's commit from the next write on; until then it is when
 	// the grant was decided, and the document's update_time is that of the commit.
@@ -47,9 +46,9 @@ const (
 	// renewedAt is the start of the lease if the last write was not a heartbeat. Otherwise the
 	// document's update_time is the start.
 	renewedField = "renewedAt"
-	// renewalDue is the end of the lease that the last write renewed, if it was a renewal. A
-	// renewal that was not committed before that came too late: the lease has ended then, as if
-	// nothing had been written.
+	// renewalDue, if the last write was a renewal, is the end that the lease had before it. A
+	// renewal that was not committed before that is too late: the lease has ended at renewalDue, as
+	// if nothing had been written.
 	dueField = "renewalDue"
 
 	// retireAt is Record.DueAt, for Retirable to find; missing if that is zero. Nothing is
@@ -64,7 +63,7 @@ type document struct {
 	updated    time.Time // its update_time: the guard of the next write; zero if there is no document yet
 }
 
-// writeOf says how the last write of a document counts as a heartbeat.
+// writeOf says whether the last write of a document was a heartbeat, and when that was due.
 type writeOf struct {
 	heartbeat bool      // the lease starts when it is committed
 	due       time.Time // with heartbeat: when it had to be committed; zero for a grant
@@ -103,9 +102,8 @@ func encodeRecord(r rule.Record, carried rule.Carried, heartbeats int64, w write
 	return v
 }
 
-// decodeRecord reads a lease document: its id, fields and update_time. That the record is
-// consistent is for rule.Verify to check; here it is only readable. The error has the code
-// RecordCorrupt or RecordTooNew.
+// decodeRecord decodes a lease document: its id, fields and update_time. It does not check that the
+// record is consistent, which rule.Verify does. The error is RecordCorrupt or RecordTooNew.
 func decodeRecord(id string, v values, updated time.Time, codec rule.Codec) (document, error) {
 	doc, carried, err := decodeFields(id, v, updated)
 	if err != nil {
@@ -144,7 +142,7 @@ func decodeFields(id string, v values, updated time.Time) (document, rule.Carrie
 	doc := document{record: r, heartbeats: f.integer(heartbeatsField), updated: updated}
 	doc.record.HeartbeatAt = f.start(r, updated)
 	if r.LeaderID != "" && v[renewedField] == nil && v[dueField] == nil {
-		doc.record.AcquiredAt = doc.record.HeartbeatAt // nothing was written since the grant
+		doc.record.AcquiredAt = doc.record.HeartbeatAt // the grant was the last write
 	}
 	if r.Revision < 1 {
 		f.fail(errors.New("its revision is below 1")) // the first write of a document has an event
@@ -186,7 +184,7 @@ func (f *fields) keyHash(name string) leadership.KeyHash {
 	return h
 }
 
-// metadata reads it in its canonical form, however it was written.
+// metadata reads metadata in canonical form, in whatever form it was written.
 func (f *fields) metadata(name string) leadership.Metadata {
 	m, err := leadership.ParseMetadata([]byte(f.text(name)))
 	if err != nil {
@@ -195,7 +193,7 @@ func (f *fields) metadata(name string) leadership.Metadata {
 	return m
 }
 
-// encodeNewest makes the document that names the newest event, apart from the record.
+// encodeNewest returns the document history/newest, which names the newest event.
 func encodeNewest(r rule.Record) values {
 	return values{tokenField: integer(int64(r.Token)), revisionField: integer(int64(r.Revision))}
 }

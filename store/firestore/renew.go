@@ -16,10 +16,10 @@ import (
 	"regent/leadership/rule"
 )
 
-// Renew sends a heartbeat for each lease that this handle remembers, or whose ticket has it, and
+// Renew sends a heartbeat for each lease that this handle remembers or gets from its ticket, and
 // reads nothing: one Commit for one lease, one BatchWrite for more. Each is guarded by the
-// update_time of that version. A lease that is not known as it is given here, or has changed since,
-// is answered with ErrNotRenewed.
+// update_time of that version. A lease that is not known, or has changed since, is answered with
+// ErrNotRenewed.
 func (s *Store) Renew(ctx context.Context, leases []rule.Renewal) []rule.Renewed {
 	answers := make([]rule.Renewed, len(leases))
 	if err := s.begin(ctx); err != nil {
@@ -46,10 +46,10 @@ func (s *Store) Renew(ctx context.Context, leases []rule.Renewal) []rule.Renewed
 	return answers
 }
 
-// heartbeat is one that is to be sent.
+// heartbeat is a heartbeat to be sent.
 type heartbeat struct {
-	place int       // of its lease in the call
-	held  document  // as it is remembered
+	place int       // index of its lease in the call
+	held  document  // the known version of the lease
 	due   time.Time // the end of the lease
 }
 
@@ -61,7 +61,7 @@ func (b heartbeat) write(d database) *firestorepb.Write {
 			Name:   d.lease(b.held.record.Election),
 			Fields: values{dueField: instant(b.due), acquiredField: instant(b.held.record.AcquiredAt)},
 		}},
-		UpdateMask: &firestorepb.DocumentMask{FieldPaths: []string{dueField, acquiredField, renewedField}}, // which removes renewedAt
+		UpdateMask: &firestorepb.DocumentMask{FieldPaths: []string{dueField, acquiredField, renewedField}}, // removes renewedAt
 		UpdateTransforms: []*firestorepb.DocumentTransform_FieldTransform{{
 			FieldPath:     heartbeatsField,
 			TransformType: &firestorepb.DocumentTransform_FieldTransform_Increment{Increment: integer(1)},
@@ -101,7 +101,7 @@ func (s *Store) sendBatch(ctx context.Context, beats []heartbeat) []written {
 // renewed turns the outcome of a heartbeat into an answer.
 func (s *Store) renewed(ctx context.Context, b heartbeat, w written) rule.Renewed {
 	doc := b.held
-	if w.err == nil && w.at.IsZero() { // an OK without a time: from when it counts is not known
+	if w.err == nil && w.at.IsZero() { // an OK without a time: the start of the lease is not known
 		w.err = status.Error(codes.Unknown, errIncomplete.Error())
 	}
 	switch {
@@ -122,7 +122,7 @@ func (s *Store) renewed(ctx context.Context, b heartbeat, w written) rule.Renewe
 }
 
 // batchWrite sends writes to different documents, each of which is done or refused by itself. The
-// error is for all of them.
+// error is for the whole batch.
 func (s *Store) batchWrite(ctx context.Context, writes []*firestorepb.Write) ([]written, error) {
 	if len(writes) == 0 {
 		return nil, nil

@@ -16,16 +16,17 @@ import (
 )
 
 // The secret that seals tickets is a document of its own. The first handle that needs it creates
-// it; the first that finds it older than secretAge replaces it, and the one before still opens
-// tickets. Without it no ticket is given or taken, and nothing else suffers. To replace it at once,
-// delete the document: all tickets are then worthless within refreshAfter, and cost a read each.
+// it; the first that finds it older than secretAge replaces it, and the previous key still opens
+// tickets. Without the secret no ticket is given or accepted, and nothing else fails. To replace it
+// at once, delete the document: all tickets are then invalid within refreshAfter, and cost a read
+// each.
 //
 // A principal that can read the document can forge tickets, and with them keep a lease alive. As
 // with the records themselves, only Regent may read it.
 const (
 	secretSchema   = 1
 	secretKeyField = "key"      // 32 bytes
-	formerField    = "previous" // so, too; empty in the first
+	formerField    = "previous" // 32 bytes; empty in the first
 	createdField   = "createdAt"
 
 	secretBytes = 32
@@ -35,8 +36,8 @@ const (
 // When a handle reads the secret again, by the store's time.
 const (
 	refreshAfter = time.Hour
-	retryAfter   = time.Minute // while it is not known, or does not open a ticket
-	// secretPatience is how long calls wait for a read of the secret while it is not known.
+	retryAfter   = time.Minute // while the secret is unknown, or does not open a ticket
+	// secretPatience is how long calls wait for a read of the secret while it is unknown.
 	secretPatience = time.Second
 )
 
@@ -72,10 +73,10 @@ func (k keyring) known() bool { return k.newest.aead != nil }
 // ticketForm is the first byte of a ticket. It changes when recordSchema or ticketFields do.
 const ticketForm = 1
 
-// header is what a ticket begins with in clear.
+// header returns the unencrypted beginning of a ticket.
 func (k sealKey) header() []byte { return append([]byte{ticketForm}, k.id[:]...) }
 
-// bound is what a ticket is sealed to, besides its contents.
+// bound returns the additional data that a ticket is sealed with.
 func (k sealKey) bound(db database) []byte { return append(k.header(), db...) }
 
 var encoding = base64.RawURLEncoding.Strict()
@@ -106,13 +107,13 @@ func (k keyring) open(db database, t leadership.Ticket) ([]byte, error) {
 	return nil, errUnknownKey
 }
 
-// sealer is what a handle knows of the secret.
+// sealer is a handle's knowledge of the secret.
 type sealer struct {
 	mu      sync.Mutex // guards all below
 	keys    keyring
 	tried   bool
-	asked   time.Time       // the store's time at the last read, as far as it is known
-	reading context.Context // done when calls need not wait for the read that is under way; nil if there is none
+	asked   time.Time       // the last known time of the store when the secret was last read
+	reading context.Context // done when calls need no longer wait for the read in progress; nil if there is none
 }
 
 // due reports whether it is time to read the secret. missed says that the known keys did not open a
@@ -125,8 +126,8 @@ func (s *sealer) due(now time.Time, missed bool) bool {
 	return s.reading == nil && (!s.tried || now.Sub(s.asked) >= wait)
 }
 
-// keys returns the keys that this handle knows. It begins to read the secret if that is due, and
-// waits for it only if there are no keys yet.
+// keys returns the keys that this handle knows. It starts a read of the secret if that is due, and
+// waits for the read only if there are no keys yet.
 func (s *Store) keys(ctx context.Context, missed bool) keyring {
 	now := s.memory.now()
 	t := &s.sealer
@@ -165,8 +166,8 @@ func (s *Store) readKeys(ctx context.Context, enough func()) {
 	enough()
 }
 
-// secret reads the secret, and creates or replaces it if it is time to. It returns when, by the
-// store's time.
+// secret reads the secret, and creates or replaces it if that is due. It also returns the store's
+// time of that.
 func (s *Store) secret(ctx context.Context) (keys keyring, at time.Time, err error) {
 	name := s.database.secret()
 	for range 3 {
@@ -180,7 +181,7 @@ func (s *Store) secret(ctx context.Context) (keys keyring, at time.Time, err err
 			return keys, r.at, err
 		}
 		secret := make([]byte, secretBytes)
-		rand.Read(secret) // which never fails
+		rand.Read(secret) // never fails
 		next, err := newSealKey(secret)
 		if err != nil {
 			return keyring{}, time.Time{}, err

@@ -14,8 +14,8 @@ import (
 // at its last index.
 const snapshotPlace leadership.Index = 0
 
-// placeOf is where a segment is kept: segments sort by their last entries, so that those with an
-// entry after an index are all that follow that place.
+// placeOf returns the place of a segment: segments sort by their last entries, so that those with
+// an entry after an index are all those after that place.
 func placeOf(s rule.Segment) leadership.Index {
 	if s.First == 0 {
 		return snapshotPlace
@@ -23,8 +23,9 @@ func placeOf(s rule.Segment) leadership.Index {
 	return s.Last
 }
 
-// Segments is one RunQuery, of which no more is received than it may return. If all that it finds
-// was trimmed, there are two more: one for where the snapshot ends, and one from there on.
+// Segments is one RunQuery, of which no more is received than may be returned. If all found
+// segments were trimmed, there are two more: one for the end of the snapshot, and one from there
+// on.
 func (s *Store) Segments(ctx context.Context, id rule.LogID, after leadership.Index, limit int) ([]rule.Segment, error) {
 	operation := fmt.Sprintf("read the entries of the %s of %q", id.Kind, id.Election)
 	if err := s.begin(ctx); err != nil {
@@ -69,8 +70,8 @@ func (s *Store) Segments(ctx context.Context, id rule.LogID, after leadership.In
 	}
 }
 
-// snapshotEnd returns the last entry that the snapshot of a log stands for, 0 if there is none, by
-// one RunQuery that does not fetch the snapshot's data. The error has a code.
+// snapshotEnd returns the index of the last entry that the snapshot of a log replaces, 0 if there
+// is none, by one RunQuery that does not fetch the snapshot's data. The error has a code.
 func (s *Store) snapshotEnd(ctx context.Context, operation string, id rule.LogID) (leadership.Index, error) {
 	found, err := s.run(ctx, query{
 		parent:     s.database.log(id),
@@ -140,11 +141,11 @@ func (s *Store) decodeSegment(id rule.LogID, r reading) (rule.Segment, error) {
 // trimPage is how many segments are emptied at once.
 const trimPage = 500
 
-// Trim is one RunQuery for each trimPage of documents, of one field of them, and one BatchWrite if
-// there is a segment among them. It begins behind what this handle has trimmed before.
+// Trim is one RunQuery for each trimPage of documents, of one field, and one BatchWrite if there is
+// a segment among them. It begins after the segments that this handle has trimmed before.
 //
-// It deletes nothing, since a service that may delete a segment may delete a lease: it leaves an
-// emptied document in the place of each, which the database deletes by its TTL policy.
+// It deletes nothing, because a service with the right to delete segments could also delete leases:
+// it replaces each segment with an empty document, which the database deletes by its TTL policy.
 func (s *Store) Trim(ctx context.Context, id rule.LogID, upTo leadership.Index) error {
 	operation := fmt.Sprintf("trim the %s of %q", id.Kind, id.Election)
 	if err := s.begin(ctx); err != nil {
@@ -192,7 +193,7 @@ func (s *Store) Trim(ctx context.Context, id rule.LogID, upTo leadership.Index) 
 	}
 }
 
-// emptied reports whether a document is what Trim has left of a segment.
+// emptied reports whether a document is a segment that Trim has emptied.
 func emptied(v values) bool { return v[deleteField] != nil && v[dataField] == nil }
 
 // Logs is one RunQuery, or more if there are documents that are no logs.

@@ -14,19 +14,19 @@ import (
 // sincePage is how many documents Since asks for at once.
 const sincePage = 1000
 
-// usual is longer than it takes from an event's request to its commit, unless Firestore holds it
-// up: by then the call has been given up.
+// usual is longer than the time from an event's request to its commit, unless Firestore is very
+// slow: by then the caller has given up.
 const usual = rpcTimeout
 
 // Since looks for events by requestedAt, from some time before the instant on, and takes those
 // whose create_time is after it: an event is requested before it is committed, by no more than
 // history.Slack. It is one RunQuery for each sincePage of documents; Now is when the first began.
 //
-// A handle that has read so far before reads what was requested within usual of the instant, and
-// counts the rest, which costs a read for each 1000 documents. Times of commits and reads are of
-// one order, but say nothing of when a commit was requested. If it counts as many as it has read,
-// though, none was added by a late commit, and those that were read were committed soon after their
-// request, before the instant: an event that was not is remembered, and all is read again.
+// A handle that has read these events before reads only those requested within usual of the
+// instant, and counts the earlier ones, which costs a read for each 1000 documents. If the count
+// equals the number that it has read before, no late commit has added an event, and all of them
+// were committed soon after their request, before the instant. (If an event was not, that is
+// remembered, and all are read again.)
 func (s *Store) Since(ctx context.Context, after time.Time, limit int) (rule.Recent, error) {
 	const operation = "read recent events"
 	if err := s.begin(ctx); err != nil {
@@ -64,14 +64,14 @@ func (s *Store) Since(ctx context.Context, after time.Time, limit int) (rule.Rec
 	}
 }
 
-// requests are how many documents a handle has read, by the second of their requestedAt.
+// requests counts the documents that a handle has read, by the second of their requestedAt.
 type requests struct {
 	mu   sync.Mutex // guards all below
 	from int64      // all from this second on were read
 	seen map[int64]int
 }
 
-// between returns how many it has read of some seconds; 0 if it has not read them all.
+// between returns how many documents of these seconds were read; 0 if not all of them were.
 func (r *requests) between(from, to int64) (n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -83,7 +83,8 @@ func (r *requests) between(from, to int64) (n int) {
 	return n
 }
 
-// note takes what was read from begin on; of the seconds from from to begin it has read all before.
+// note adds the documents that were read from the second begin on. All of the seconds between from
+// and begin were read before.
 func (r *requests) note(from, begin int64, w window) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -97,12 +98,13 @@ func (r *requests) note(from, begin int64, w window) {
 	}
 }
 
-// requestedSince asks for all events that were requested in the second or later.
+// requestedSince returns the query for all events that were requested in that second or later.
 func (s *Store) requestedSince(second int64) query {
 	return s.requestedAfter(time.Unix(max(second, 1), -1000), sincePage) // Firestore knows no time before the year 1
 }
 
-// requestedAfter asks for all events that were requested after an instant, in that order.
+// requestedAfter returns the query for all events that were requested after an instant, in that
+// order.
 func (s *Store) requestedAfter(at time.Time, limit int) query {
 	return query{
 		parent:     s.database.documents(),
@@ -120,10 +122,10 @@ type window struct {
 	after, now time.Time
 	events     []leadership.Event
 	seen       map[int64]int // all documents, by the second in which they were requested
-	late       bool          // one was committed longer after its request than is usual
+	late       bool          // an event was committed more than usual after its request
 }
 
-// add takes the next findings. An event that cannot be read is an error, because none may be
+// add adds the next findings. An event that cannot be decoded is an error, because none may be
 // missing.
 func (w *window) add(d database, found findings) error {
 	if w.now.IsZero() {

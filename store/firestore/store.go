@@ -20,13 +20,13 @@ import (
 )
 
 // guard is how long after a lease's end the store waits before it grants the next one. The times of
-// reads and of commits come from different servers of Firestore. Google promises no bound between
-// them, and 50 ms is several times what it publishes for its clocks. Only a read that is ahead of
-// the commit it is compared with can do harm.
+// reads and of commits come from different servers of Firestore. Google promises no bound on their
+// difference, and 50 ms is several times the error that it publishes for its clocks. Only a read
+// time that is ahead of the commit time it is compared with can do harm.
 const guard = 50 * time.Millisecond
 
-// rpcTimeout bounds each call to Firestore, so that a dead connection is noticed while the lease
-// that it was to renew still runs: by default a lease has 20 s left when its first renewal is sent.
+// rpcTimeout limits each call to Firestore, so that a dead connection is noticed while the lease to
+// be renewed still runs: by default a lease has 20 s left when its first renewal is sent.
 const rpcTimeout = 10 * time.Second
 
 // Config says which database to use. Project is required; the rest may be left out.
@@ -34,9 +34,9 @@ type Config struct {
 	Project  string // the Google Cloud project's id
 	Database string // "" for "(default)"
 
-	// History is how long events are kept: rule.MinHistory or more, 0 for
-	// rule.DefaultHistory. It applies to events written from now on. If it was shorter
-	// before, or is shorter in another process, Since may lack events that were written with that.
+	// History is how long events are kept: rule.MinHistory or more, 0 for rule.DefaultHistory. It
+	// applies to events written from now on. If it was shorter before, or is shorter in another
+	// process, Since may lack events that were written with the shorter one.
 	History time.Duration
 
 	// Emulator is the host:port of a Firestore emulator to use instead of Firestore; "" for
@@ -72,7 +72,7 @@ type Store struct {
 	codec    rule.Codec
 	memory   *memory
 	heads    *heads
-	trimmed  *lru.Cache[rule.LogID, leadership.Index] // up to where this handle has trimmed the log
+	trimmed  *lru.Cache[rule.LogID, leadership.Index] // the index up to which this handle has trimmed the log
 	sealer   sealer
 	looks    outboxLooks
 	requests requests
@@ -108,7 +108,8 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	}, nil
 }
 
-// Close waits for the calls under way and closes the connection. Later calls get StoreUnavailable.
+// Close waits for the calls in progress and closes the connection. Later calls get
+// StoreUnavailable.
 func (s *Store) Close() error {
 	if !s.calls.Close() {
 		return nil

@@ -17,14 +17,14 @@ import (
 	"regent/leadership/rule"
 )
 
-// A ticket is a lease document, sealed: with it any handle can send the heartbeat that otherwise
-// needs the memory of the handle that has sent the last one. It has the values of the document's
-// fields in the order of ticketFields, after these:
+// A ticket is a sealed lease document: with it any handle can send the next heartbeat without a
+// read, which otherwise only the handle that sent the last one can. It has the values of the
+// document's fields in the order of ticketFields, after these:
 const (
 	ticketElection = iota
 	ticketUpdated  // update_time of the document, the guard of the next write
-	ticketDigest   // of the large fields, if they did not fit in and are left out; else null
-	ticketPrefix   // how many they are
+	ticketDigest   // of the large fields, if they did not fit and were left out; otherwise null
+	ticketPrefix   // the number of these values
 )
 
 // ticketFields are all fields of a lease document.
@@ -36,14 +36,14 @@ func ticketFields() []string {
 	}
 }
 
-// largeFields are the fields without a limit that would fit into a ticket. They change seldom, but
-// for the leader's reports, so a handle that has read the lease once remembers them.
+// largeFields are the fields that may be too large for a ticket. Except for the leader's reports
+// they seldom change, so a handle that has read the lease once remembers them.
 func largeFields() []string { return []string{metadataField, policyField, standingField} }
 
 var errTicket = errors.New("it is no ticket of this database")
 
-// ticket returns a ticket for the version of a lease that a heartbeat has written; due is when that
-// had to be committed, zero for a grant. Without the secret there is none.
+// ticket returns a ticket for the version of a lease that a heartbeat has written; due is when the
+// heartbeat had to be committed, zero for a grant. Without the secret it returns "".
 func (s *Store) ticket(ctx context.Context, doc document, due time.Time) leadership.Ticket {
 	keys := s.keys(ctx, false)
 	if !keys.known() {
@@ -65,7 +65,7 @@ func (s *Store) ticket(ctx context.Context, doc document, due time.Time) leaders
 	return ""
 }
 
-// values are the fields of a lease document that is not at hand.
+// values encodes the fields of a lease document.
 func (s *Store) values(doc document, w writeOf) (values, error) {
 	carried, err := s.codec.Encode(&doc.record)
 	if err != nil {
@@ -74,9 +74,9 @@ func (s *Store) values(doc document, w writeOf) (values, error) {
 	return encodeRecord(doc.record, carried, doc.heartbeats, w), nil
 }
 
-// open returns the version of the lease that the renewal's ticket has. It is zero if the ticket is
-// none of this database, of another election, or of a version that this program may not decide on:
-// then reading tells more. Whether the lease is the renewal's is for the rule to say.
+// open returns the version of the lease in the renewal's ticket. It is zero if the ticket is not of
+// this database, is of another election, or of a version that this program may not decide on: then
+// the store must be read. The rule checks whether the lease is the renewal's.
 func (s *Store) open(ctx context.Context, c rule.Renewal) document {
 	if c.Ticket == "" {
 		return document{}
@@ -95,7 +95,7 @@ func (s *Store) open(ctx context.Context, c rule.Renewal) document {
 	return doc
 }
 
-// pack encodes a lease document. Unless it is to be whole, the large fields are left out.
+// pack encodes a lease document. Unless whole is set, it leaves out the large fields.
 func pack(doc document, v values, whole bool) ([]byte, error) {
 	all := &firestorepb.ArrayValue{Values: make([]*firestorepb.Value, ticketPrefix, ticketPrefix+len(v))}
 	all.Values[ticketElection] = text(string(doc.record.Election))
@@ -123,8 +123,8 @@ func pack(doc document, v values, whole bool) ([]byte, error) {
 	return proto.Marshal(all)
 }
 
-// unpack is the inverse of pack. Large fields that are left out come from what this handle
-// remembers of the lease; the error says that it does not.
+// unpack is the inverse of pack. Large fields that are left out are taken from the remembered
+// lease; it is an error if this handle does not remember them.
 func (s *Store) unpack(plain []byte) (document, error) {
 	var all firestorepb.ArrayValue
 	if err := proto.Unmarshal(plain, &all); err != nil {
@@ -156,8 +156,8 @@ func (s *Store) unpack(plain []byte) (document, error) {
 	return doc, rule.VerifyAlone(rule.Snapshot{Record: doc.record, Now: doc.updated, Guard: guard})
 }
 
-// complete adds the large fields with that digest. If this handle has them of an earlier version
-// only, it forgets that: to try a renewal by it would be in vain.
+// complete adds the remembered large fields, which must have that digest. If this handle remembers
+// only an earlier version of the lease, it forgets that, because a renewal by it would fail.
 func (s *Store) complete(v values, e leadership.Election, updated time.Time, want []byte) error {
 	known, ok := s.memory.known(e)
 	if !ok {
@@ -179,7 +179,7 @@ func (s *Store) complete(v values, e leadership.Election, updated time.Time, wan
 	return nil
 }
 
-// digest tells one set of large fields from another.
+// digest returns a digest of the large fields.
 func digest(v values) []byte {
 	h := sha256.New()
 	for _, name := range largeFields() {

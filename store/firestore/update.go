@@ -73,15 +73,16 @@ func (s *Store) Update(
 	return rule.Snapshot{}, unavailable(ctx, operation, fmt.Errorf("%w: %w", errContention, refused.cause))
 }
 
-// early is by what part of its StuckAfter a leader may count as stuck too early. Without a read
-// that time runs from the last reply, and the commit may come as late as at the end of the lease.
+// early limits how much too early a leader may count as stuck: by one part in 20 of its StuckAfter.
+// Without a read that time runs from the last reply, and the commit may come as late as the end of
+// the lease.
 const early = 20
 
-// updateUnread lets the rule decide on the version of the lease that the renewal's ticket or this
-// handle has, and commits under the guard of that version. The error is ErrNotRenewed, and nothing
-// was done, if the version is not known or no longer the store's, or if the rule makes anything of
-// it but a heartbeat without events, or counts progress too early: only a read can tell then. A
-// plain renewal does not come here, because Renew has tried that.
+// updateUnread runs the rule on the version of the lease in the renewal's ticket or in this
+// handle's memory, and commits under the guard of that version. The error is ErrNotRenewed, and
+// nothing was done, if no version is known, if it is no longer the store's, if the rule decides
+// anything but a heartbeat without events, or if the time of progress would be too early: then the
+// store must be read. A plain renewal does not come here, because Renew has tried that.
 func (s *Store) updateUnread(
 	ctx context.Context, c rule.Renewal, decide func(rule.Snapshot) (rule.Change, error),
 ) (rule.Snapshot, error) {
@@ -111,9 +112,9 @@ func (s *Store) updateUnread(
 // refusal is a series of commits that Firestore refused because a document had changed since it was
 // read.
 type refusal struct {
-	cause error // of the last one
-	seen  sight // what the last one was based on
-	row   int   // how many in a row were refused because something exists, though the same was seen before each
+	cause error // of the last refusal
+	seen  sight // the read before the last refusal
+	row   int   // refusals in a row because a document exists, with the same read before each
 }
 
 func (r refusal) and(cause error, seen sight) refusal {
@@ -168,7 +169,7 @@ func (s *Store) commitChange(
 	if err != nil {
 		return rule.Snapshot{}, err
 	}
-	doc, err := decodeRecord(string(e), lease, done.updated, s.codec) // what the next read will find
+	doc, err := decodeRecord(string(e), lease, done.updated, s.codec) // as the next read will find it
 	if err != nil {
 		return rule.Snapshot{}, err
 	}
@@ -180,7 +181,7 @@ func (s *Store) commitChange(
 	return after, nil
 }
 
-// committed is when a commit was made.
+// committed has the times of a commit.
 type committed struct {
 	at            time.Time // the commit
 	updated, last time.Time // update_time of the first and of the last document written
@@ -222,7 +223,7 @@ func unchangedSince(updated time.Time) *firestorepb.Precondition {
 	return &firestorepb.Precondition{ConditionType: &firestorepb.Precondition_UpdateTime{UpdateTime: stamp(updated)}}
 }
 
-// exists is the condition that there is such a document, or that there is none.
+// exists returns the condition that the document exists, or that it does not.
 func exists(there bool) *firestorepb.Precondition {
 	return &firestorepb.Precondition{ConditionType: &firestorepb.Precondition_Exists{Exists: there}}
 }

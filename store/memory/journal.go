@@ -24,7 +24,7 @@ func (s *Store) look(ctx context.Context, id rule.LogID, read func(logs.Log)) er
 	return nil
 }
 
-// log is a log, empty if it was never written; mu must be held.
+// log returns a log, empty if it was never written. Call with mu held.
 func (d *data) log(id rule.LogID) logs.Log {
 	l := d.logs[id]
 	l.Head.ID = id

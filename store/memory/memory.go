@@ -42,7 +42,7 @@ type Store struct {
 	closed atomic.Bool
 }
 
-// data is what all handles share.
+// data is shared by all handles.
 type data struct {
 	now     func() time.Time
 	history history.Span
@@ -86,13 +86,14 @@ func (s *Store) Open() *Store { return s.OpenAs(s.codec) }
 // OpenAs is Open for another version of the program.
 func (s *Store) OpenAs(c rule.Codec) *Store { return &Store{data: s.data, codec: c} }
 
-// Close ends this handle. The data stay as long as there is another.
+// Close ends this handle. The data remain while there is another handle.
 func (s *Store) Close() error {
 	s.closed.Store(true)
 	return nil
 }
 
-// lock returns the data for a call, which must unlock them, or an error if it may not go on.
+// lock returns the locked data for a call, which must unlock them, or an error if the handle is
+// closed or ctx has ended.
 func (s *Store) lock(ctx context.Context) (*data, error) {
 	if s.closed.Load() {
 		return nil, fmt.Errorf("memory: %w: the store is closed", leadership.StoreUnavailable)
@@ -146,7 +147,7 @@ func (s *Store) read(e leadership.Election) (rule.Snapshot, error) {
 	return snap, nil
 }
 
-// prune deletes the events of an election that need not be kept any longer.
+// prune deletes the events of an election that need no longer be kept.
 func (d *data) prune(e leadership.Election, now time.Time) {
 	events := d.events[e]
 	for len(events) > 1 && d.history.Over(events[0].At, now) {

@@ -14,19 +14,19 @@ import (
 	"regent/leadership/rule"
 )
 
-// Config says where the leases live. Only Database has to be set.
+// Config says which database to use. Only Database is required.
 type Config struct {
 	// Database is the full name: projects/P/instances/I/databases/D.
 	Database string
 	// EmulatorHost is the host:port of an emulator; "" for SPANNER_EMULATOR_HOST. If both are
 	// empty, the store is on Cloud Spanner.
 	EmulatorHost string
-	// CallTimeout bounds each call of the Store whose context ends later or never; 0 for
+	// CallTimeout limits each call of the Store whose context ends later or never; 0 for
 	// DefaultCallTimeout.
 	CallTimeout time.Duration
-	// History is how long events are kept: rule.MinHistory or more, 0 for
-	// rule.DefaultHistory. It applies to events written from now on. If it was shorter
-	// before, or is shorter in another process, Since may lack events that were written with that.
+	// History is how long events are kept: rule.MinHistory or more, 0 for rule.DefaultHistory. It
+	// applies to events written from now on. If it was shorter before, or is shorter in another
+	// process, Since may lack events that were written with the shorter one.
 	History time.Duration
 	// Codec reads and writes policy and standing; the zero Codec is this program's.
 	Codec rule.Codec
@@ -34,12 +34,11 @@ type Config struct {
 	DialOptions []grpc.DialOption
 }
 
-// DefaultCallTimeout is far above what a call takes, and below the default lease: without a bound
-// the client would try again for ever.
+// DefaultCallTimeout is far longer than a call takes, and shorter than the default lease: without a
+// limit the client would retry for ever.
 const DefaultCallTimeout = 10 * time.Second
 
-// EmulatorVariable is the environment variable that names an emulator, as Google's own tools have
-// it.
+// EmulatorVariable is the environment variable that names an emulator, also used by Google's tools.
 const EmulatorVariable = "SPANNER_EMULATOR_HOST"
 
 func (c Config) emulatorHost() string { return cmp.Or(c.EmulatorHost, os.Getenv(EmulatorVariable)) }
@@ -76,7 +75,8 @@ func (c Config) options() []option.ClientOption {
 	return opts
 }
 
-// patience is 2.5 s by default: a transaction that takes so long waits for a lock.
+// patience returns a quarter of the call timeout, 2.5 s by default: a transaction that takes longer
+// waits for a lock.
 func (c Config) patience() time.Duration { return c.callTimeout() / 4 }
 
 func (c Config) callTimeout() time.Duration { return cmp.Or(c.CallTimeout, DefaultCallTimeout) }

@@ -1,5 +1,5 @@
-// Package spanner keeps leases in Cloud Spanner: for a leadership that must outlive a region, or
-// where Spanner is there already. It implements service.Store and service.Journal.
+// Package spanner keeps leases in Cloud Spanner: for a leadership that must outlive a region, or if
+// Spanner is used already. It implements service.Store and service.Journal.
 //
 // # Layout
 //
@@ -24,25 +24,25 @@
 //	                   0 for the snapshot. Interleaved in LeadershipLogs, so that an append
 //	                   commits in one place, and a part of a log is a range of keys
 //
-// A change and its events lie next to each other, so that they commit in one place, and Spanner
-// itself refuses to delete an election that has a history. Names come first in all keys, and a
-// shard in the index by time: nothing begins with a time or a counter, at which all writes would
-// meet, but the index over retire_at, which few changes write. The JSON of the metadata is kept in
-// Spanner's form, and brought back into leadership's when it is read.
+// A record and its events are stored next to each other, so that they commit in one place, and
+// Spanner itself refuses to delete an election that has a history. All keys begin with a name, and
+// the index by time with a shard: none begins with a time or a counter, which would be a hot spot,
+// except for the index over retire_at, which few changes write. The JSON of the metadata is kept in
+// Spanner's form, and converted to leadership's canonical form when it is read.
 //
 // # Schema versions
 //
-// There is one version, 1. A row says which version it is of, and one of another version is
-// refused. Tables of a later version are used only if they say, by lowest, that this program may.
+// There is one version, 1. Each row has its version, and a row of another version is refused.
+// Tables of a later version are used only if their column lowest allows this program.
 //
 // # Time
 //
 // A lease starts with the commit of its heartbeat: Leadership.renewed_at is a commit timestamp.
-// Whether it is over, Spanner says too, in the transaction that decides: the query that reads the
-// row returns CURRENT_TIMESTAMP() beside it, and a renewal compares the two in its WHERE clause. No
-// process's clock has a part in it.
+// Spanner also decides whether it is over, in the deciding transaction: the query that reads the
+// row also returns CURRENT_TIMESTAMP(), and a renewal compares the two in its WHERE clause. No
+// process's clock is involved.
 //
-// A commit may be done long after its statement was, and its reply be lost. So a renewal writes, in
+// A commit may be done long after its statement, and its reply be lost. So a renewal writes, in
 // prior_end, the end of the lease that it renews: one that is committed no earlier does not count,
 // for any reader, even if the process that sent it is gone. A lease ends, then, when
 //
@@ -50,22 +50,23 @@
 //	otherwise:                           prior_end
 //	in each case, with ends_by:          at ends_by at the latest
 //
-// A grant has no prior_end, and whatever is no heartbeat leaves both columns as they are. The end
-// is computed where it is asked for. It has no column: it is known only when the commit is, and
-// Spanner lets no generated column depend on a commit timestamp.
+// A grant has no prior_end, and any other change leaves both columns as they are. The end is
+// computed in queries. It has no column, because it is known only at the commit, and Spanner lets
+// no generated column depend on a commit timestamp.
 //
 // CURRENT_TIMESTAMP() may be taken before the query has its locks. It is then too early, never too
-// late, and a lease looks the longer for it. Only a server's clock that runs ahead can do harm, and
-// Guard stands against that. A read without a transaction holds no locks, and CURRENT_TIMESTAMP()
-// may be later than what it sees: Get's time is the read timestamp instead.
+// late, so that a lease seems to last longer. Only a server's clock that runs ahead can do harm,
+// and Guard protects from that. A read without a transaction holds no locks, and
+// CURRENT_TIMESTAMP() may be later than the state that it sees: Get's time is the read timestamp
+// instead.
 //
 // # History
 //
 // An event is kept until Config.History after a later one of its election was written, and some
-// minutes more, for what lies between a transaction's CURRENT_TIMESTAMP() and its commit. The
-// newest one always stays: the record is held against it. Spanner deletes by itself, with low
-// priority, usually within three days, announced or not. Since counts on nothing that is older than
-// Config.History, be it there or not.
+// minutes more, because a commit may be that much later than its transaction's CURRENT_TIMESTAMP().
+// The newest event always stays, because the record is checked against it. Spanner deletes events
+// by itself, with low priority, usually within three days, announced or not. Since does not rely on
+// events older than Config.History, whether they are still there or not.
 //
 // # Costs
 //
@@ -86,19 +87,19 @@
 //	Logs                                  ExecuteStreamingSql, outside of any transaction
 //
 // The first call of a client creates its session, with one more RPC. An aborted transaction runs
-// again, with all its RPCs. The Rollback is sent because a read-write transaction has locked what
-// it read: Spanner would give that back by itself after ten idle seconds only.
+// again, with all its RPCs. The Rollback is sent because a read-write transaction has locked the
+// rows that it read: Spanner would release these by itself only after ten idle seconds.
 //
-// An Update reads without a lock first because most of those that may be refused are: candidates
-// ask for a lease that is held again and again, and for one that is free once. A refusal then costs
-// half as much, and neither waits for the leader's renewal nor holds it up. What it costs is one
-// more RPC at a grant, a few milliseconds. Release, Configure and Delete nearly always write, and
-// say so (rule.Expect).
+// An Update first reads without a lock, because most calls that may be refused are refused:
+// candidates ask for a held lease again and again, and for a free one once. A refusal then costs
+// half as much, and neither waits for the leader's renewal nor delays it. In return a grant costs
+// one more RPC, a few milliseconds. Release, Configure and Delete nearly always write, and say so
+// (rule.Expect).
 //
-// A renewal asks of each lease that it is the one named, that its end has not come, and that its
-// record agrees with its history; it reads nothing beforehand, and one lease that does not match
-// takes no other with it. One whose record cannot be decoded does, for one round: nothing is
-// committed, and the statement runs once more without it.
+// A renewal checks for each lease that it is the one named, that its end has not come, and that its
+// record agrees with its history. It reads nothing beforehand, and a lease that does not match does
+// not affect the others. If the record of one cannot be decoded, nothing is committed, and the
+// statement runs once more without it.
 //
 // A row that another transaction has locked keeps the whole statement waiting: a process that died
 // between read and commit leaves a lock for about ten seconds. So a renewal of several leases is

@@ -15,7 +15,7 @@ import (
 // then the client runs the transaction again. They are installed only for an emulator: on Cloud
 // Spanner these errors would be worth reporting.
 
-// lost reports whether the error is one that an emulator returns for a transaction that it has
+// lost reports whether err is the error that an emulator returns for a transaction that it has
 // ended.
 func lost(err error) bool {
 	s, _ := status.FromError(err)

@@ -28,8 +28,8 @@ type eventRow struct {
 const eventColumnList = `v.cluster_id, v.revision, v.type, v.fencing_token, v.leader_id, v.previous_leader_id, v.request_id,
 	v.actor, v.reason, v.detail, v.committed_at`
 
-// event is the event that the row keeps. The type is not checked: a newer regent may have written
-// one that this one does not know. The error has the code RecordCorrupt.
+// event returns the row's event. The type is not checked, because a newer program may have written
+// a type that this one does not know. The error is RecordCorrupt.
 func (r eventRow) event() (leadership.Event, error) {
 	var s strict
 	ev := leadership.Event{
@@ -53,7 +53,7 @@ func (r eventRow) event() (leadership.Event, error) {
 	return ev, nil
 }
 
-// eventColumns are the values of a new row: not announced, and committed when the transaction is.
+// eventColumns returns the values of a new row: not announced, with the commit timestamp.
 func eventColumns(ev leadership.Event) map[string]any {
 	return map[string]any{
 		"cluster_id":         string(ev.Election),

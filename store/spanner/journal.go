@@ -33,7 +33,7 @@ var _ service.Journal = (*Store)(nil)
 type amendment struct {
 	read   rule.Log
 	change rule.LogChange
-	answer error // what the caller gets as it is: decide's error, or that the log is corrupt
+	answer error // returned to the caller unchanged: decide's error, or that the log is corrupt
 }
 
 // Amend is a read-write transaction: it reads the head by its key, and commits. If nothing is to be
@@ -122,8 +122,7 @@ type headRow struct {
 	WrittenAt     time.Time `spanner:"written_at"`
 }
 
-// log is the head of the log; an empty one if no row was found. The error has the code
-// RecordCorrupt.
+// log returns the head of the log; an empty one if no row was found. The error is RecordCorrupt.
 func (r headRow) log(id rule.LogID, found bool) (rule.Log, error) {
 	switch {
 	case !found:
@@ -160,12 +159,12 @@ func placeKey(id rule.LogID, place leadership.Index) spanner.Key {
 
 func nameOf(id rule.LogID) string { return fmt.Sprintf("the %s of %q", id.Kind, id.Election) }
 
-// corruptLog is the error of a log of which a part cannot be read.
+// corruptLog returns the error of a log of which a part cannot be decoded.
 func corruptLog(id rule.LogID, why error) error {
 	return &leadership.Error{Code: leadership.RecordCorrupt, Detail: fmt.Sprintf("the %s of election %q cannot be read: %v", id.Kind, id.Election, why)}
 }
 
-// Segments is one strong read of a range of keys, given up once it has brought enough.
+// Segments is one strong read of a range of keys, cancelled once it has returned enough.
 func (s *Store) Segments(ctx context.Context, id rule.LogID, after leadership.Index, limit int) ([]rule.Segment, error) {
 	if limit < 1 {
 		return nil, nil
@@ -226,7 +225,7 @@ type segmentRow struct {
 	CommittedAt time.Time `spanner:"committed_at"`
 }
 
-// segment is the segment of the row. The error has the code RecordCorrupt.
+// segment returns the row's segment. The error is RecordCorrupt.
 func (r segmentRow) segment(id rule.LogID) (rule.Segment, error) {
 	if r.Place != int64(snapshotPlace) && r.Place != r.LastIndex || (r.Place == int64(snapshotPlace)) != (r.FirstIndex == 0) {
 		return rule.Segment{}, corruptLog(id, fmt.Errorf("the segment at place %d has the indices %d and %d", r.Place, r.FirstIndex, r.LastIndex))

@@ -80,8 +80,8 @@ func changeSchema(ctx context.Context, path string, admin *database.DatabaseAdmi
 	return op.Wait(ctx)
 }
 
-// schemaBusy reports whether another schema change is under way. Cloud Spanner lets the second one
-// wait; an emulator refuses it.
+// schemaBusy reports whether another schema change is in progress. Cloud Spanner lets the second
+// one wait; an emulator refuses it.
 func schemaBusy(err error) bool {
 	return status.Code(err) == codes.FailedPrecondition && strings.Contains(status.Convert(err).Message(), "concurrent schema change")
 }
@@ -123,7 +123,7 @@ func createInstance(ctx context.Context, cfg Config, n name) error {
 	return existing(err)
 }
 
-// existing returns err, unless it says that what was to be created is there already.
+// existing returns err, or nil if err says that the thing to be created exists already.
 func existing(err error) error {
 	if status.Code(err) == codes.AlreadyExists {
 		return nil

@@ -20,8 +20,8 @@ FROM LeadershipEvents@{FORCE_INDEX=LeadershipEventsPending, spanner_emulator.dis
 WHERE v.pending IS NOT NULL AND v.cluster_id >= @first AND v.cluster_id <= @last
 ORDER BY v.cluster_id, v.revision LIMIT @limit`
 
-// latelySQL finds the same among the events that were committed at an instant or later: in each
-// shard it reads the end of the index by time, and each event there by its key.
+// latelySQL is pendingSQL for events that were committed at an instant or later: in each shard it
+// reads the end of the index by time, and each event there by its key.
 const latelySQL = `SELECT ` + eventColumnList + `
 FROM LeadershipEvents@{FORCE_INDEX=LeadershipEventsByTime} AS v
 WHERE v.shard IN UNNEST(@shards) AND v.committed_at >= @since AND v.pending IS NOT NULL AND v.cluster_id >= @first AND v.cluster_id <= @last
@@ -36,19 +36,20 @@ const (
 	wholeAgain = 5 * time.Minute
 )
 
-// looks is how far a handle has looked into the outbox of all elections. The index of what is to be
-// announced keeps entries of what was announced until Spanner compacts it, for up to a week, and a
-// look at the whole passes over all of them. So a handle looks at the end of the index by time,
-// from which Spanner removes nothing: at what was committed since its last look, whose timestamp is
-// later than every commit that it has seen and earlier than every other, or since the oldest event
-// that waited then.
+// looks is the progress of a handle's looks into the outbox of all elections. The index of events
+// to be announced keeps entries of announced events until Spanner compacts it, for up to a week,
+// and a look at the whole index scans all of them. So a handle mostly looks at the end of the index
+// by time, from which Spanner removes nothing: at the events committed since its last look, or
+// since the oldest event that waited then. (The timestamp of a look is later than every commit that
+// it has seen, and earlier than every other.)
 type looks struct {
 	mu    sync.Mutex // guards all below
-	since time.Time  // what was committed before is announced, as far as the last whole look has told
-	whole time.Time  // when to look at the whole
+	since time.Time  // all events committed before are announced, according to the last whole look
+	whole time.Time  // when to look at the whole index again
 }
 
-// due reports whether to look at the whole at that time. If so, the next is due as after a failure.
+// due reports whether to look at the whole index at that time. If so, it plans the next such look
+// as after a failure.
 func (l *looks) due(at time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -65,7 +66,7 @@ func (l *looks) from() time.Time {
 	return l.since
 }
 
-// found takes what a look has found.
+// found notes the result of a look.
 func (l *looks) found(o outbox) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -74,7 +75,7 @@ func (l *looks) found(o outbox) {
 		l.since, l.whole = o.oldest, o.at.Add(wholeEvery)
 	case o.since.IsZero():
 		l.whole = time.Time{}
-	case o.all && o.since.Equal(l.since): // or a look at the whole has moved it meanwhile
+	case o.all && o.since.Equal(l.since): // otherwise a look at the whole index has moved it meanwhile
 		l.since = o.oldest
 	}
 }
@@ -134,13 +135,13 @@ func (s *Store) gather(ctx context.Context, o *outbox, limit int) error {
 // election's events from two pages: another instance may announce between the queries and leave a
 // gap.
 type outbox struct {
-	since       time.Time // of what was committed then or later; zero: of all
+	since       time.Time // only events committed then or later; zero: all
 	events      []leadership.Event
-	first, last string    // the elections that are still to be read
+	first, last string    // the range of elections still to be read
 	at          time.Time // the timestamp of the first page
-	oldest      time.Time // when the oldest event that waits was committed; at if that is earlier
-	all         bool      // there is no more
-	blocked     string    // the last election with an event that cannot be read
+	oldest      time.Time // when the oldest waiting event was committed, or at if that is earlier
+	all         bool      // there are no more events
+	blocked     string    // the last election with an event that cannot be decoded
 	corrupt     error     // the first such event
 }
 
@@ -157,7 +158,7 @@ func (o *outbox) next(limit int) spanner.Statement {
 func (o *outbox) add(rows []eventRow) {
 	for _, r := range rows {
 		election := r.ClusterID.StringVal
-		o.first = election + "\x00" // the next name there can be
+		o.first = election + "\x00" // the next possible name
 		if r.CommittedAt.Time.Before(o.oldest) {
 			o.oldest = r.CommittedAt.Time
 		}

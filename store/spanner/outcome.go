@@ -16,9 +16,9 @@ import (
 	"regent/leadership"
 )
 
-// fate tells whether a transaction's commit may have been done though no reply says so. The
-// client's own errors do not tell: it sends a commit again by itself, and the last answer then
-// hides that an earlier one was lost.
+// fate tells whether a transaction's commit may have been done although no reply says so. The
+// client's own errors do not tell that: it repeats a commit by itself, and the last answer hides
+// that an earlier one was lost.
 type fate struct{ unknown atomic.Bool }
 
 type fateKey struct{}
@@ -58,10 +58,10 @@ func settles(c codes.Code) bool {
 
 // Both end a transaction without a Commit.
 var (
-	// errRefused: the answer is an error.
+	// errRefused: the caller gets an error.
 	errRefused = errors.New("refused")
-	// errNothingToWrite: everything is as requested already, perhaps by an earlier run whose reply
-	// was lost.
+	// errNothingToWrite: the change is already made, perhaps by an earlier run whose reply was
+	// lost.
 	errNothingToWrite = errors.New("nothing to write")
 )
 
@@ -100,8 +100,8 @@ func (s *Store) transact(
 	return time.Time{}, failure(ctx, op, subject, leadership.StoreUnavailable, err)
 }
 
-// failure is the error of a call that Spanner did not answer, or answered with err. op and subject
-// name the operation and its object.
+// failure returns the error of a call that Spanner did not answer, or answered with err. op and
+// subject name the operation and its object.
 func failure(ctx context.Context, op, subject string, code leadership.Code, err error) error {
 	end := ctx.Err()
 	if end == nil && spanner.ErrCode(err) == codes.DeadlineExceeded {

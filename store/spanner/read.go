@@ -30,7 +30,7 @@ func (s *Store) look(ctx context.Context, op string, e leadership.Election) (fou
 	tx := s.client.Single()
 	f, err := read(ctx, tx, op, e)
 	if err == nil {
-		f.Now, err = tx.Timestamp() // of what it has seen; CURRENT_TIMESTAMP() may be later, when another leads already
+		f.Now, err = tx.Timestamp() // of the state that was read; CURRENT_TIMESTAMP() may be later, when another candidate already leads
 	}
 	if err != nil {
 		return found{}, failure(ctx, op, quoted(e), leadership.StoreUnavailable, err)
@@ -46,7 +46,7 @@ type querier interface {
 // found is one election as one query sees it, with the newest event of its history.
 type found struct {
 	Now    time.Time `spanner:"now"`
-	Newest []*newest `spanner:"newest"` // one, or none
+	Newest []*newest `spanner:"newest"` // one or none
 	row
 }
 

@@ -22,8 +22,8 @@ import (
 // is the one of that revision, with its token. IF keeps the emulator, which reads a whole table for
 // each such subquery, from evaluating it for every row; Cloud Spanner seeks both by their keys.
 //
-// Whether it comes in time, the commit decides: prior_end keeps when that had to be. SET sees the
-// row as it was, THEN RETURN as it will be; to return renewed_at is not allowed.
+// Whether the heartbeat is in time depends on the commit: prior_end is the end before which it has
+// to be committed. SET sees the old row, THEN RETURN the new one; renewed_at must not be returned.
 const renewSQL = `UPDATE Leadership AS l
 SET l.renewed_at = PENDING_COMMIT_TIMESTAMP(),
 	l.prior_end = ` + leaseEnd + `,
@@ -39,8 +39,8 @@ WHERE l.cluster_id IN UNNEST(@elections)
 		FALSE)
 THEN RETURN ` + rowColumns
 
-// leaseEnd is Record.LeaseEnd in SQL, with rule.StartOf: the end of a lease whose last
-// heartbeat came too late is the one it had before, and none lies behind ends_by.
+// leaseEnd is Record.LeaseEnd in SQL, with rule.StartOf: a lease whose last heartbeat came too late
+// has the end that it had before, and no lease ends after ends_by.
 const leaseEnd = `LEAST(
 	IF(l.renewed_at >= l.prior_end, l.prior_end, TIMESTAMP_ADD(l.renewed_at, INTERVAL l.lease_ms MILLISECOND)),
 	IFNULL(l.ends_by, TIMESTAMP '9999-12-31 23:59:59Z'))`
@@ -68,7 +68,7 @@ func (s *Store) Renew(ctx context.Context, leases []rule.Renewal) []rule.Renewed
 	defer done()
 	patience := s.patience
 	if len(leases) == 1 {
-		patience = 0 // it cannot be divided
+		patience = 0 // a single lease cannot be divided
 	}
 	if slow := s.tryEach(ctx, []piece{whole}, patience); len(slow) > 0 {
 		s.renewPieces(ctx, slow)
@@ -76,9 +76,9 @@ func (s *Store) Renew(ctx context.Context, leases []rule.Renewal) []rule.Renewed
 	return whole.answers
 }
 
-// renewPieces sends the pieces again in smaller ones, until those that are too slow have one lease
-// each. If all are too slow at first, it is not for a locked row: they get all the time that there
-// is.
+// renewPieces sends the slow pieces again in smaller ones, until those that are too slow have one
+// lease each. If in the first round all are too slow, the cause is not a locked row: they get all
+// the remaining time.
 func (s *Store) renewPieces(ctx context.Context, slow []piece) {
 	for round := 0; len(slow) > 0; round++ {
 		smaller := divide(slow)
@@ -90,9 +90,9 @@ func (s *Store) renewPieces(ctx context.Context, slow []piece) {
 	}
 }
 
-// parts is in how many pieces a slow renewal is divided, and how many are under way at a time. With
-// eight, 500 leases are single ones after three rounds, a few seconds in all. Halves would take
-// nine, longer than an abandoned transaction keeps its locks.
+// parts is the number of pieces into which a slow renewal is divided, and how many are sent
+// concurrently. With eight, 500 leases are single ones after three rounds, a few seconds in all.
+// Halves would take nine rounds, longer than an abandoned transaction keeps its locks.
 const parts = 8
 
 // piece is some of the leases of one call, with their answers.
@@ -119,7 +119,7 @@ func divide(pieces []piece) []piece {
 }
 
 // tryEach tries all pieces, a few at a time, and returns those that took longer than patience (0:
-// no limit) while ctx has time left. A panic of one becomes the caller's.
+// no limit) while ctx has time left. It panics if one of them does.
 func (s *Store) tryEach(ctx context.Context, pieces []piece, patience time.Duration) (slow []piece) {
 	if len(pieces) == 1 {
 		if s.try(ctx, pieces[0], patience) {
@@ -145,8 +145,9 @@ func (s *Store) try(ctx context.Context, p piece, patience time.Duration) (slow 
 	return patience > 0 && errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil
 }
 
-// fill puts the answers in the order of the leases. err is that of all others; nil: they do not
-// match. An outcome that is unknown since an earlier try stays so if this one failed.
+// fill puts the answers in the order of the leases. err is the error of leases without an answer;
+// nil: they do not match. If this try failed, an outcome that is unknown from an earlier try stays
+// unknown.
 func (p piece) fill(answers map[leadership.Election]rule.Renewed, err error) {
 	for i, c := range p.leases {
 		switch a, ok := answers[c.Election]; {
@@ -160,8 +161,8 @@ func (p piece) fill(answers map[leadership.Election]rule.Renewed, err error) {
 	}
 }
 
-// renew adds the answers to the leases that were renewed, and to those whose record is corrupt. Its
-// error is that of all others.
+// renew adds answers for the leases that were renewed, and for those whose record is corrupt. The
+// error is for all others.
 func (s *Store) renew(
 	ctx context.Context, leases []rule.Renewal, answers map[leadership.Election]rule.Renewed, patience time.Duration,
 ) error {
@@ -183,7 +184,7 @@ func (s *Store) renew(
 		return err
 	})
 	switch {
-	case errors.Is(err, errRefused): // a corrupt record stays as it is, so once more without it
+	case errors.Is(err, errRefused): // a record is corrupt: try once more without it
 		for e, err := range b.corrupt {
 			answers[e] = rule.Renewed{Err: err}
 		}
@@ -214,7 +215,7 @@ func (s *Store) renewal(leases []rule.Renewal) spanner.Statement {
 // beats are the rows that one run of renewSQL has changed.
 type beats struct {
 	codec   rule.Codec
-	sound   []rule.Renewed // but for the time of the commit
+	sound   []rule.Renewed // without the time of the commit
 	corrupt map[leadership.Election]error
 }
 
@@ -235,8 +236,8 @@ func (b *beats) add(r *spanner.Row) error {
 	return nil
 }
 
-// before is the record as it was before renewSQL changed the row, at the moment of the heartbeat
-// before. The error has the code RecordCorrupt.
+// before returns the record as it was before renewSQL changed the row, as of its previous
+// heartbeat. The error is RecordCorrupt.
 func (r row) before(codec rule.Codec) (rule.Snapshot, error) {
 	lease := time.Duration(r.LeaseMS.Int64) * time.Millisecond
 	r.RenewedAt = spanner.NullTime{Time: r.PriorEnd.Time.Add(-lease), Valid: r.PriorEnd.Valid}

@@ -42,9 +42,9 @@ const rowColumns = `l.cluster_id, l.schema_version, l.fencing_token, l.revision,
 	l.leader_id, l.key_hash, l.lease_ms, TO_JSON_STRING(l.metadata) AS metadata, l.acquired_at, l.prior_end,
 	l.ends_by, l.ends_because, l.ended_at, l.locked_until`
 
-// record is the record that the row keeps. It refuses a row of an unknown schema version, and one
-// that this package would not have written; whether the values make sense together is for
-// rule.Verify to say. The error has the code RecordCorrupt or RecordTooNew.
+// record returns the row's record. It refuses a row of an unknown schema version, and one that this
+// package would not have written. It does not check that the values are consistent, which
+// rule.Verify does. The error is RecordCorrupt or RecordTooNew.
 func (r row) record(codec rule.Codec) (rule.Record, error) {
 	var s strict
 	rec := rule.Record{
@@ -86,7 +86,7 @@ func (r row) lease(s *strict, rec *rule.Record) {
 	rec.EndsBy, rec.EndsBecause = s.sparse("ends_by", r.EndsBy), leadership.EndReason(r.EndsBecause.StringVal)
 	rec.HeartbeatAt = rule.StartOf(s.time("renewed_at", r.RenewedAt), s.sparse("prior_end", r.PriorEnd), rec.LeaseDuration)
 	if !r.PriorEnd.Valid {
-		rec.AcquiredAt = rec.HeartbeatAt // it was not renewed since the grant
+		rec.AcquiredAt = rec.HeartbeatAt // the grant was the last heartbeat
 	}
 }
 
@@ -130,7 +130,7 @@ func (s *strict) time(column string, v spanner.NullTime) time.Time {
 	return v.Time.UTC()
 }
 
-// sparse is the zero time where the column is NULL.
+// sparse returns the zero time if the column is NULL.
 func (s *strict) sparse(column string, v spanner.NullTime) time.Time {
 	if !v.Valid {
 		return time.Time{}
@@ -157,9 +157,9 @@ func (s *strict) metadata(v spanner.NullString) leadership.Metadata {
 	return m
 }
 
-// columns are the values of a row that keeps the changed record. renewed_at and prior_end are among
-// them only if they change: with a heartbeat, the time of the commit and when that had to be; NULL
-// without a leader.
+// columns returns the values of the row for the changed record. It includes renewed_at and
+// prior_end only if they change: with a heartbeat, they are the time of the commit and the end
+// before which that has to be; without a leader, NULL.
 func columns(ch rule.Change, carried rule.Carried) map[string]any {
 	r := ch.Record
 	held := r.LeaderID != ""

@@ -20,7 +20,7 @@ const SchemaVersion = 1
 //go:embed schema.sql
 var schemaSQL string
 
-// statements are the DDL statements of a file like schema.sql.
+// statements returns the DDL statements of a file such as schema.sql.
 func statements(sql string) []string {
 	var code strings.Builder
 	for line := range strings.Lines(sql) {
@@ -37,8 +37,7 @@ func statements(sql string) []string {
 	return all
 }
 
-// checkSchema returns an error unless this package can work with the database, and the store's
-// time.
+// checkSchema returns the store's time, or an error if this package cannot work with the database.
 func checkSchema(ctx context.Context, client *spanner.Client, database string) (time.Time, error) {
 	v, err := readVersions(ctx, client)
 	switch {
@@ -69,7 +68,7 @@ func readVersions(ctx context.Context, client *spanner.Client) (v versions, err 
 	err = tx.QueryWithOptions(ctx, query, spanner.QueryOptions{RequestTag: tag("open")}).Do(func(r *spanner.Row) error { return r.ToStruct(&v) })
 	switch {
 	case spanner.ErrCode(err) == codes.InvalidArgument:
-		return versions{}, nil // the statement is right, so it is the table that is missing
+		return versions{}, nil // the statement is valid, so the table is missing
 	case err != nil:
 		return versions{}, err
 	}

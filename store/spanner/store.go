@@ -16,10 +16,10 @@ import (
 	"regent/store/internal/history"
 )
 
-// Guard is how long after a lease's end no other lease is granted, because CURRENT_TIMESTAMP() is
-// the clock of the server that runs the query, and a commit timestamp that of TrueTime. Their
-// servers differ by some milliseconds (published: 1 to 7, generally under 10). Only a clock that
-// runs ahead can do harm, and only by as much. 50 ms leaves room.
+// Guard is how long after a lease's end no other lease is granted. CURRENT_TIMESTAMP() is the clock
+// of the server that runs the query, and a commit timestamp comes from TrueTime; the servers differ
+// by some milliseconds (published: 1 to 7, generally under 10). Only a clock that runs ahead can do
+// harm, by no more than that. 50 ms leaves room.
 const Guard = 50 * time.Millisecond
 
 // Store is a service.Store, and a service.Journal, on Cloud Spanner.
@@ -63,8 +63,8 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	return s, nil
 }
 
-// rollbackTimeout bounds the client's rollback, which runs without the caller's context. Locks that
-// it does not release end by themselves, after ten idle seconds.
+// rollbackTimeout limits the client's rollback, which runs without the caller's context. Spanner
+// releases remaining locks by itself, after ten idle seconds.
 const rollbackTimeout = time.Second
 
 // dial makes a client; it does not wait for a connection.
@@ -82,7 +82,7 @@ func (c Config) dial(ctx context.Context) (*spanner.Client, error) {
 	return client, nil
 }
 
-// Close waits for the calls under way, each of which ends within its timeout, and releases the
+// Close waits for the calls in progress, each of which ends within its timeout, and releases the
 // connections. Later calls fail with StoreUnavailable.
 func (s *Store) Close() error {
 	if s.calls.Close() {

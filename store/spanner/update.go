@@ -18,14 +18,15 @@ type attempt struct {
 	read    rule.Snapshot
 	change  rule.Change
 	carried rule.Carried
-	answer  error // what the caller gets as it is: decide's error, or that the record is corrupt
+	answer  error // returned to the caller unchanged: decide's error, or that the record is corrupt
 }
 
 // Update first decides on one strong query without a lock. If there is nothing to write, that is
-// all: an attempt that is refused neither waits for the leader's renewals nor holds them up. Else a
+// all: a refused attempt neither waits for the leader's renewals nor delays them. Otherwise a
 // read-write transaction decides again, by one query and one Commit; between the two the row is
 // locked, and only the decision is made. If a change is expected, and for a renewal with a report
-// or a parent's lease, it decides at once; if nothing is to be written, the Commit is a Rollback.
+// or a parent's lease, it starts with the transaction; if nothing is to be written, the Commit is a
+// Rollback.
 func (s *Store) Update(ctx context.Context, e leadership.Election, x rule.Expect, decide func(rule.Snapshot) (rule.Change, error)) (rule.Snapshot, error) {
 	ctx, done, err := s.begin(ctx)
 	if err != nil {
@@ -74,7 +75,7 @@ func (a *attempt) decide(
 	}
 }
 
-// settled is what the caller gets if there is nothing to write.
+// settled returns the caller's result if there is nothing to write.
 func (a *attempt) settled() (rule.Snapshot, error) {
 	if a.answer != nil {
 		return rule.Snapshot{}, a.answer
@@ -83,8 +84,8 @@ func (a *attempt) settled() (rule.Snapshot, error) {
 }
 
 // write adds the decided change to the Commit. The error is errRefused or errNothingToWrite if
-// there is no change, or the client's own. If it is too late for a Commit it is ctx's: the client
-// then rolls back; a Commit that is not sent would leave the row locked.
+// there is no change, or the client's own. If ctx leaves no time for a Commit, it is ctx's error,
+// so that the client rolls back: a Commit that is not sent would leave the row locked.
 func (a *attempt) write(ctx context.Context, tx *spanner.ReadWriteTransaction, keep history.Span) error {
 	if a.answer != nil {
 		return errRefused
@@ -98,8 +99,8 @@ func (a *attempt) write(ctx context.Context, tx *spanner.ReadWriteTransaction, k
 	return tx.BufferWrite(a.mutations(keep.Due(a.read.Now)))
 }
 
-// mutations write the change and its events. Those that are then no longer the newest one may be
-// deleted once they are due.
+// mutations returns the writes of the change and its events. Events that are then no longer the
+// newest get the time from which they may be deleted.
 func (a *attempt) mutations(due time.Time) []*spanner.Mutation {
 	put := spanner.UpdateMap
 	before := a.read.Record
@@ -122,7 +123,7 @@ func (a *attempt) mutations(due time.Time) []*spanner.Mutation {
 	return mutations
 }
 
-// committed is the election after the change.
+// committed returns the election after the change.
 func (a *attempt) committed(at time.Time) rule.Snapshot {
 	return rule.Snapshot{Record: a.change.Committed(at), Now: at, Guard: Guard}
 }

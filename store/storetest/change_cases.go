@@ -18,8 +18,8 @@ const (
 	unknownStanding = `{"weather":[{"n":9007199254740993}]}`
 )
 
-// kinds are changes of each kind that a Change can be. Each is made of a lease that ann holds, and
-// changes whatever it may.
+// kinds has one change of each kind that Change allows. Each is made to a lease that ann holds, and
+// changes everything that its kind may change.
 var kinds = []struct {
 	name   string
 	decide func(rule.Snapshot) (rule.Change, error)
@@ -172,7 +172,7 @@ func (h *handles) exact(decide func(rule.Snapshot) (rule.Change, error)) rule.Ch
 	return e.change
 }
 
-// exact is a store that holds the record of jobs to what was decided upon it.
+// exact is a store that checks that the record of jobs is as decided.
 type exact struct {
 	service.Store
 	*handles
@@ -218,7 +218,7 @@ func (e *exact) Renew(ctx context.Context, leases []rule.Renewal) []rule.Renewed
 	return answers
 }
 
-// check expects both handles to read the record as it is to be.
+// check expects both handles to read the decided record.
 func (e *exact) check() {
 	e.Helper()
 	if e.want.Election == "" {

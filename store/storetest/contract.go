@@ -41,7 +41,7 @@ func RunStore(t *testing.T, h Harness) {
 	}
 }
 
-// put makes a change of configuration, which every store must keep and tell of.
+// put returns a change of configuration, which every store must store with its event.
 func put(lock time.Duration) func(rule.Snapshot) (rule.Change, error) {
 	return apply(leadership.Configure{Config: leadership.Config{LockDelay: lock}})
 }
@@ -50,7 +50,7 @@ func apply(c leadership.Command) func(rule.Snapshot) (rule.Change, error) {
 	return func(s rule.Snapshot) (rule.Change, error) { return rule.Apply(s, c) }
 }
 
-// renewalOf is what holder asks to renew or release the lease with that token.
+// renewalOf returns the renewal by which holder renews or releases the lease with that token.
 func renewalOf(e leadership.Election, holder string, token leadership.Token) rule.Renewal {
 	return rule.Renewal{Election: e, CandidateID: leadership.CandidateID(holder), KeyHash: hashOf(holder), Token: token}
 }
@@ -95,7 +95,7 @@ func (h *handles) events(s service.Store, e leadership.Election) []leadership.Ev
 	return events
 }
 
-// eventually repeats a call while the store says that it may be repeated, as its callers do.
+// eventually repeats a call while its error says that it may be repeated, as callers do.
 func eventually(call func() error) error {
 	var err error
 	for range 50 {

@@ -18,7 +18,7 @@ func damageCases() []contractCase {
 	return cases
 }
 
-// refusesDamaged spoils a held record and one whose lease is over.
+// refusesDamaged damages a held record and one whose lease is over.
 func (h *handles) refusesDamaged(d Damage) {
 	for _, over := range []bool{false, true} {
 		e := leadership.Election(fmt.Sprintf("damaged-%v", over))

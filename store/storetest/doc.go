@@ -1,9 +1,9 @@
 // Package storetest is the one suite that every store has to pass.
 //
-// RunStore holds a Store to each sentence of its contract, and RunJournal its Journal; RunProtocol
-// holds a Service on a store to what a store may break of the protocol, and RunProtocolOverHTTP the
-// same behind HTTP. What rules decide is tested in package rule. A new backend is a Harness of a
-// few lines. A failing case quotes the rule that was broken.
+// RunStore tests each sentence of a Store's contract, and RunJournal those of its Journal.
+// RunProtocol tests, with a Service on a store, the parts of the protocol that a store can break,
+// and RunProtocolOverHTTP the same through HTTP. The decisions of rules are tested in package rule.
+// A new backend needs a Harness of a few lines. A failing case quotes the rule that was broken.
 package storetest
 
 import (
@@ -25,13 +25,13 @@ type Backing struct {
 	// allows, that keeps events for History. The backing closes it when the test ends.
 	Open func(t testing.TB) service.Store
 
-	// OpenAs is Open for a program of another version.
+	// OpenAs is Open for another version of the program.
 	OpenAs func(t testing.TB, c rule.Codec) service.Store
 
 	// Exclusive says that the data can be open to one version only at a time.
 	Exclusive bool
 
-	// Far says that a call crosses the network, so that the short form looks at a part of the long
+	// Far says that a call crosses the network, so that the short form runs only a part of the long
 	// tables.
 	Far bool
 
@@ -46,14 +46,14 @@ type Backing struct {
 	// writes.
 	Compact func(t testing.TB)
 
-	// Damage spoils the record of an election, as a foreign hand or a bad restore would.
+	// Damage damages the record of an election, as another program or a bad restore would.
 	Damage func(t testing.TB, e leadership.Election, d Damage)
 }
 
 // Harness makes a fresh backing for each case.
 type Harness func(t testing.TB) Backing
 
-// Damage is a way in which a record can be spoilt.
+// Damage is a way in which a record can be damaged.
 type Damage string
 
 // The damages that every store must notice.
@@ -67,5 +67,5 @@ const (
 	FutureBeat    Damage = "the last heartbeat lies in the future"
 )
 
-// Damages are all of them.
+// Damages returns all kinds of Damage.
 var Damages = []Damage{MissingField, WrongType, UnknownSchema, TokenBehind, RecordGone, LeaderNoLease, FutureBeat}

@@ -35,7 +35,7 @@ func (l leader) begins(id leadership.EffectID, code leadership.Code, state leade
 	l.tries(id, "", code, state, by)
 }
 
-// tries is begins, by an attempt.
+// tries is begins with an attempt id.
 func (l leader) tries(id leadership.EffectID, attempt string, code leadership.Code, state leadership.EffectState, by leadership.Token) {
 	l.Helper()
 	e, err := l.BeginEffect(l.Context(), leadership.EffectRequest{LeaseRequest: l.LeaseRequest, ID: id, Attempt: attempt})

@@ -10,13 +10,13 @@ import (
 	"regent/leadership/service"
 )
 
-// Fake is a store, with its journal, whose calls a test observes, answers itself, lets fail, or
-// carries out at another time. It takes the place of a type of one's own for each of that.
+// Fake is a store, with its journal, whose calls a test observes, answers itself, makes fail, or
+// delays. With it tests need no fake store of their own.
 type Fake struct {
 	service.Store
-	// Around is called in the place of each call of the store but Close. It calls next, or does
-	// not, and returns the error that the caller gets; with an error the caller gets nothing else.
-	// ctx is the caller's, next may be given another.
+	// Around is called in place of each call of the store except Close. It may call next to make
+	// the call, with the caller's ctx or another one. It returns the caller's error; with an error
+	// the caller gets nothing else.
 	Around func(ctx context.Context, c Call, next func(context.Context) error) error
 }
 
@@ -26,7 +26,7 @@ type Call struct {
 	Election leadership.Election // if the call is about one
 	Leases   []rule.Renewal
 	Marked   []leadership.EventID
-	// Decide is what an Update decides by. Around may replace it before it calls next.
+	// Decide is the decision of an Update. Around may replace it before it calls next.
 	Decide *func(rule.Snapshot) (rule.Change, error)
 }
 
@@ -124,7 +124,7 @@ func (f *Fake) MarkAnnounced(ctx context.Context, ids []leadership.EventID) erro
 	return err
 }
 
-// journal is the store's Journal, which every store of this module is.
+// journal returns the store as a Journal, which every store of this module implements.
 func (f *Fake) journal() service.Journal { return f.Store.(service.Journal) }
 
 // Amend implements service.Journal.

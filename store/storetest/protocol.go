@@ -15,14 +15,14 @@ import (
 	"regent/leadership/service"
 )
 
-// Subject is a Service, or anything that stands for one: the protocol cases run on it.
+// Subject is the subject of the protocol cases: a Service, or a client or instance in its place.
 type Subject = instance.Protocol
 
 // jobs is the election of most cases.
 const jobs leadership.Election = "jobs"
 
-// slack is how much real time a case may take on a slow machine without failing: more than a case
-// ever takes, and less than the leases that cases work with.
+// slack is how much real time a case may take on a slow machine without failing: more than any case
+// takes, and less than the leases in the cases.
 const slack = 20 * time.Second
 
 // pair is one case's elections, seen through two Subjects on one store.
@@ -32,7 +32,7 @@ type pair struct {
 	a, b    Subject
 }
 
-// ask is an acquire by the candidate of that name with its own key.
+// ask returns an acquire by the candidate of that name with its own key.
 func (p *pair) ask(candidate string) leadership.AcquireRequest {
 	return leadership.AcquireRequest{Election: jobs, CandidateID: leadership.CandidateID(candidate), Key: keyOf(candidate)}
 }

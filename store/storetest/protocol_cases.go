@@ -11,9 +11,9 @@ import (
 // long is a lease that outlasts every case.
 const long = time.Hour
 
-// protocolCases are what a store can get wrong though it keeps its contract: many calls at once,
-// batches, and time that is not moved. What rules decide is tested in package rule, and on a store
-// by its walks.
+// protocolCases test faults that a store can have although it passes the contract's cases: with
+// many concurrent calls, with batches, and in real time. The decisions of rules are tested in
+// package rule, and on a store by its walks.
 var protocolCases = []protocolCase{
 	{"of many copies of an acquire at once, each answer has a heartbeat of its own", func(p *pair) {
 		const copies = 8
@@ -117,10 +117,10 @@ var protocolCases = []protocolCase{
 	}},
 }
 
-// again says that a call may simply be repeated.
+// again reports whether the error says that the call may be repeated.
 func again(err error) bool { return isAny(err, leadership.StoreUnavailable, leadership.OutcomeUnknown) }
 
-// waits lets the candidate ask, as often as it is told to, until it leads.
+// waits makes the candidate ask, whenever its refusals say so, until it leads.
 func (p *pair) waits(candidate string) {
 	p.Helper()
 	for range 50 {

@@ -104,7 +104,7 @@ var pruningCases = []contractCase{
 	}},
 }
 
-// age lets time pass, and lets the store's policy delete the events that are due then.
+// age lets time pass, and then has the store's policy delete the events that are due.
 func (h *handles) age(d time.Duration) {
 	h.Helper()
 	h.backing.Advance(h, d)

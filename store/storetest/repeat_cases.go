@@ -19,8 +19,8 @@ import (
 )
 
 // A call that changes something names what it changes: a token, a revision, the id of an order, an
-// end. So a copy of it that comes late is known, or refused, and changes nothing. The table below
-// has each verb and what a copy is answered in each of these situations.
+// end. So a late copy of it is recognized or refused, and changes nothing. The table below has, for
+// each verb, the answer to a copy in each of these situations.
 const (
 	atOnce       = "at once"
 	undone       = "after its effect was undone"
@@ -41,7 +41,7 @@ var situations = []string{atOnce, undone, anotherTerm, anotherEpoch, restored}
 // repeat is a row of the table.
 type repeat struct {
 	verb string
-	// before leads to where the call is made, from a lease of ann with token 1.
+	// before brings the election into the state for the call, from a lease of ann with token 1.
 	before []step
 	call   func(*repeated) step // as it is decided on then
 	undo   []step
@@ -85,7 +85,7 @@ func (r *repeated) do(what string, all ...step) {
 	}
 }
 
-// made is a call of one kind on the request.
+// made returns a call of one kind with the request.
 func made[R any](do func(Subject, context.Context, R) (leadership.Lease, error), request R) step {
 	return func(ctx context.Context, r *repeated) error {
 		_, err := do(r.via, ctx, request)
@@ -101,7 +101,7 @@ func acquired(who leadership.CandidateID) step {
 	}
 }
 
-// by is a call of the leader at that time, with its token.
+// by returns a call of the leader at that time, with its token.
 func by[R any](do func(Subject, context.Context, R) (leadership.Lease, error), request func(leadership.LeaseRequest) R) step {
 	return then(leaders(do, request))
 }
@@ -152,10 +152,10 @@ func ordered(o leadership.Order) func(*repeated) step {
 	}
 }
 
-// steady is a call that names nothing of the moment.
+// steady returns a call that does not depend on the present state.
 func steady(s step) func(*repeated) step { return func(*repeated) step { return s } }
 
-// leaders is a call of the leader at the time of the first.
+// leaders returns a call by the leader at the time of the first call.
 func leaders[R any](do func(Subject, context.Context, R) (leadership.Lease, error), request func(leadership.LeaseRequest) R) func(*repeated) step {
 	return func(r *repeated) step {
 		l := r.now()
@@ -185,7 +185,7 @@ func judged(v leadership.Verdict) func(*repeated) step {
 	}
 }
 
-// ledger is that of the call under way.
+// ledger returns the ledger for the present call.
 func (r *repeated) ledger() instance.Ledger {
 	if client, is := r.via.(instance.Ledger); is {
 		return client
@@ -200,7 +200,7 @@ func opened(l leadership.LeaseRequest) step {
 	}
 }
 
-// logged is a call of the ledger, of which a copy has the same answer.
+// logged is a call of the ledger; a copy of it has the same answer.
 func logged[Q, R any](do func(instance.Ledger, context.Context, Q) (R, error), request Q, answer func(R) any) step {
 	return func(ctx context.Context, r *repeated) error {
 		got, err := do(r.ledger(), ctx, request)

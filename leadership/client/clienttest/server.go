@@ -53,7 +53,7 @@ func Start() *Server {
 	s.transport.DialContext = s.dial
 	issuer, err := newIssuer()
 	if err != nil {
-		panic(err) // a new key is a good one
+		panic(err) // a new key is valid
 	}
 	s.server.Handler = httpapi.New(httpapi.Config{Service: service, Statements: issuer})
 	ctx, stop := context.WithCancel(context.Background())

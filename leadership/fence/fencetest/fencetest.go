@@ -1,6 +1,6 @@
-// Package fencetest is the suite for every fence that can be run here. Each keeps marks in another
-// place, and all obey fence.Mark.Admit. What happens between a fence's check and its
-// write depends on the place, and is tested beside each fence.
+// Package fencetest is the test suite for every fence that can be run here. Each keeps marks in
+// another place, and all obey fence.Mark.Admit. The gap between a fence's check and its write
+// depends on the place, and is tested with each fence.
 package fencetest
 
 import (
@@ -19,8 +19,8 @@ type Place struct {
 	Write func(ctx context.Context, resource string, w fence.Mark, value int64) error
 	// Read returns the resource's mark and value, zero if no leader has written to it.
 	Read func(t testing.TB, resource string) (fence.Mark, int64)
-	// Abandon is a Write whose transaction is given up with that error after the fence has admitted
-	// it. nil if the fence knows no transactions.
+	// Abandon is a Write whose transaction is rolled back with that error after the fence has
+	// admitted it. nil if the fence has no transactions.
 	Abandon func(ctx context.Context, resource string, w fence.Mark, why error) error
 }
 
@@ -60,7 +60,7 @@ func onlyRises(t *testing.T, p Place) {
 		{w: fence.Mark{Election: "Jobs!", Token: 99}, code: leadership.InvalidArgument, field: "election"},
 		{w: jobs(-1), code: leadership.InvalidArgument, field: "fencingToken"},
 		{w: jobs(leadership.MaxToken + 1), code: leadership.InvalidArgument, field: "fencingToken"},
-		{w: jobs(34)}, // what was refused has left no trace
+		{w: jobs(34)}, // refused writes have left no trace
 		{w: jobs(leadership.MaxToken)},
 		{w: jobs(leadership.MaxToken - 1), code: leadership.TokenStale, current: leadership.MaxToken},
 	} {

@@ -5,16 +5,16 @@
 //	election       planner
 //	fencingToken   34
 //
-// A Fence stands before the subscriber's handler. A message of a token that a later leader has
-// overtaken is acknowledged and not handled: a former leader's command must not come again. So a
-// message that was published late, or delivered late, does no harm once the next leader's first
-// message has arrived.
+// A Fence wraps the subscriber's handler. A message with a token that a later leader has overtaken
+// is acknowledged and not handled, because a former leader's command must not be delivered again.
+// So a message that was published late, or delivered late, does no harm once the next leader's
+// first message has arrived.
 //
-// That drops also commands that a leader published while it led, if they are delivered after the
+// That also drops commands that a leader published while it led, if they are delivered after the
 // next leader's first one: Pub/Sub keeps no order by itself. Publish with an ordering key for each
-// resource, to a subscription with message ordering, so that they come first. If none may be lost,
-// let Config.Refused publish those with TokenStale elsewhere, for the present leader to decide on,
-// and call their Nack if that has failed.
+// resource, to a subscription with message ordering, so that they come first. If no command may be
+// lost, let Config.Refused publish those with TokenStale elsewhere, for the present leader to
+// decide on, and call their Nack if that has failed.
 //
 // A message without a valid stamp, or of another election, is not handled and not acknowledged:
 // Pub/Sub delivers it again, and in the end to the subscription's dead-letter topic. Set one. The

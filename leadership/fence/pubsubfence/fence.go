@@ -18,8 +18,8 @@ const (
 	TokenAttribute    = "fencingToken" // 1 to leadership.MaxToken, in decimal
 )
 
-// Stamp sets the attributes of a message by the leader named by w. Its error is that of a mark that
-// names no leader.
+// Stamp sets the attributes of a message by the leader named by w. It returns an error if w is not
+// a valid mark.
 func Stamp(m *pubsub.Message, w fence.Mark) error {
 	if _, err := (fence.Mark{}).Admit(w); err != nil {
 		return err
@@ -60,11 +60,11 @@ type Marks interface {
 type Config struct {
 	// Election guards what the handler changes. Messages of other elections are refused.
 	Election leadership.Election
-	// Resource names, for the Marks, what a message changes. It must not take more names from the
-	// message than there are resources. nil: all messages change one resource, named as the
-	// election.
+	// Resource returns the name, for the Marks, of the resource that a message changes. It must not
+	// take more names from messages than there are resources. nil: all messages change one
+	// resource, named as the election.
 	Resource func(*pubsub.Message) string
-	// Marks are raised before a message is handled; nil: in memory.
+	// Marks are raised before a message is handled; nil: marks in memory.
 	Marks Marks
 	// Refused, if set, is called for each message that is not handled, for logs and metrics, or to
 	// publish it elsewhere. One whose error has the code TokenStale is acknowledged when Refused
@@ -93,9 +93,9 @@ func New(c Config) (*Fence, error) {
 	return &Fence{c}, nil
 }
 
-// Wrap returns a function for Subscriber.Receive that lets handle have the messages of leaders that
-// no later one has overtaken. handle acknowledges them; the others are acknowledged, or not, as the
-// package describes.
+// Wrap returns a function for Subscriber.Receive that passes messages to handle unless a later
+// leader has overtaken their sender. handle must acknowledge them; the others are acknowledged, or
+// not, as the package comment describes.
 func (f *Fence) Wrap(handle func(context.Context, *pubsub.Message)) func(context.Context, *pubsub.Message) {
 	return func(ctx context.Context, m *pubsub.Message) {
 		w, err := f.admit(ctx, m)
@@ -103,7 +103,7 @@ func (f *Fence) Wrap(handle func(context.Context, *pubsub.Message)) func(context
 			handle(context.WithValue(ctx, markKey{}, w), m)
 			return
 		}
-		f.config.Refused(m, err) // first: what it keeps of the message is not lost with the process
+		f.config.Refused(m, err) // before the acknowledgement, so that the message is not lost with the process
 		if errors.Is(err, leadership.TokenStale) {
 			m.Ack()
 		} else {

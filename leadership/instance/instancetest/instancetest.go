@@ -1,6 +1,6 @@
-// Package instancetest names the parts of an instance that tests outside of it drive by themselves:
-// what the instance knows of the elections, and the lines of candidates that read it. Neither has a
-// clock, a goroutine, a lock or a store.
+// Package instancetest exports the parts of an instance that other packages' tests drive by
+// themselves: its view of the elections, and its lines of candidates, which read the view. Neither
+// has a clock, a goroutine, a lock or a store.
 package instancetest
 
 import (
@@ -12,26 +12,26 @@ import (
 )
 
 type (
-	// View is what an instance knows of the elections, and when it has to look again.
+	// View is an instance's knowledge of the elections, and of when to look again.
 	View = view.View
-	// ViewConfig is how a View is made.
+	// ViewConfig configures a View.
 	ViewConfig = view.Config
-	// Election is what a View knows of one.
+	// Election is a View's knowledge of one election.
 	Election = view.Election
-	// Task is what a View wants done for an election.
+	// Task is work that a View asks for.
 	Task = view.Task
-	// Lease is the store's word on an election.
+	// Lease is the store's last answer about an election.
 	Lease = view.Lease
 
 	// Line is the candidates of one election in order, as an instance has them.
 	Line = line.Line
-	// Lines is what all lines of an instance have in common.
+	// Lines is the state shared by all lines of an instance.
 	Lines = line.Common
 	// Caller is one call that stands in line.
 	Caller = line.Caller
 	// Client is told the answer to a call.
 	Client = line.Client
-	// Answer is what becomes of a call.
+	// Answer is the answer to a call.
 	Answer = line.Answer
 	// Attempt asks the store for one place of a line.
 	Attempt = line.Attempt
@@ -39,7 +39,7 @@ type (
 	Outcome = line.Outcome
 )
 
-// Where the store's word on an election came from.
+// The sources of the store's answers about an election.
 const (
 	Read      = view.Read
 	Committed = view.Committed
@@ -48,7 +48,7 @@ const (
 // Poll is how often an instance looks by itself while not all events are heard.
 const Poll = view.Poll
 
-// Aged is the lease after some time.
+// Aged returns the lease with its remaining times reduced by that time.
 func Aged(l leadership.Lease, by time.Duration) leadership.Lease { return view.Aged(l, by) }
 
 // NewView returns a view that knows nothing.
@@ -59,5 +59,5 @@ func NewLine(common *Lines, e *Election, wake func(), first *Caller, r leadershi
 	return line.New(common, e, wake, first, r, now)
 }
 
-// NewCaller returns a call that came at that moment.
+// NewCaller returns a call that came at called.
 func NewCaller(c Client, called time.Duration) *Caller { return line.NewCaller(c, called) }

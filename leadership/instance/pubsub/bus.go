@@ -25,29 +25,30 @@ import (
 	"regent/leadership/instance/internal/backoff"
 )
 
-// Config is how a Bus is opened. Topic is required.
+// Config says how to open a Bus. Topic is required.
 type Config struct {
 	// Topic is the full name of the topic; see ParseTopic.
 	Topic string
 	// Instance is shown in the name of this instance's subscription, as far as it can be: the
 	// revision of a service, or the name of a host. It need not be unique.
 	Instance string
-	// Probe is how long nothing may be heard before Run asks whether anything can be. 0 is 8 s. A
-	// shorter time notices a cut connection sooner and asks more often. While the service answers
-	// pings, Run pings it twice in that time, and asks once in four times as long.
+	// Probe is how long no message may come before Run probes the subscription. 0 is 8 s. A shorter
+	// time notices a cut connection sooner and probes more often. While the service answers pings,
+	// Run pings it twice in that time, and probes once in four times as long.
 	Probe time.Duration
 	// Emulator is the host:port of an emulator. If it is empty PUBSUB_EMULATOR_HOST is used, and if
 	// that is empty too, the service.
 	Emulator string
 	// PublishEndpoint is the HOST:PORT that events are published through; see ParseEndpoint. If it
-	// is empty they go through the nearest region. Pub/Sub keeps the order of a key only among what
-	// is published in one region, so instances in several regions need one endpoint for all.
+	// is empty they go through the nearest region. Pub/Sub keeps the order of a key only among
+	// messages that are published in one region, so instances in several regions must share one
+	// endpoint.
 	PublishEndpoint string
 	// Options are for each connection, after this package's own: credentials, the endpoint of a
-	// region. They cannot give a connection: each failure is followed by a new one.
+	// region. They must not supply a connection, because each failure is followed by a new one.
 	Options []option.ClientOption
-	// Log is told when hearing begins and ends, and of messages that are no events. nil: nothing is
-	// logged.
+	// Log gets a line when hearing begins and ends, and for messages that are no events. Nil logs
+	// nothing.
 	Log *slog.Logger
 }
 
@@ -73,12 +74,12 @@ type connection struct {
 	options   []option.ClientOption
 	log       *slog.Logger
 	publisher *apiv1.TopicAdminClient
-	doubt     chan struct{} // of one: a publication did not find the topic
+	doubt     chan struct{} // of one: a publication has failed because the topic does not exist
 }
 
 // Open returns a bus, which the caller must close. It fails only for a wrong configuration or
-// missing credentials: while the service is out of reach or the topic is gone, Publish fails and
-// Run waits. On an emulator it creates the topic if that takes at most 5 s.
+// missing credentials: while the service is out of reach or the topic does not exist, Publish fails
+// and Run waits. On an emulator it creates the topic, if that takes at most 5 s.
 func Open(ctx context.Context, c Config) (*Bus, error) {
 	connection, err := connect(ctx, c)
 	if err != nil {
@@ -135,12 +136,12 @@ func (c Config) checkEndpoint(emulator string) error {
 	return nil
 }
 
-// Bound returns within what time Run notices a break that shows itself only by silence, other than
-// the loss of the subscription.
+// Bound returns the time within which Run notices a silent break of the connection, but not the
+// loss of the subscription.
 func (c *connection) Bound() time.Duration { return c.probe + c.probeTimeout() }
 
-// LossBound returns within what time Run notices that its subscription is of no use: that its topic
-// was deleted, or the right to it was lost.
+// LossBound returns the time within which Run notices that its subscription is useless, because its
+// topic was deleted or the right to it was lost.
 func (c *connection) LossBound() time.Duration { return rarely*c.probe + c.probeTimeout() }
 
 func (c *connection) probeTimeout() time.Duration { return c.probe / 2 }
@@ -155,8 +156,8 @@ func (c *connection) Close() error {
 }
 
 // connectionOptions returns this package's own options. With the keepalive, a connection that died
-// silently is given up within 40 s, on Linux within 10 s after something was sent on it; without,
-// it would fail every call for a quarter of an hour.
+// silently is given up within 40 s, on Linux within 10 s after a message was sent on it; without
+// it, every call would fail for a quarter of an hour.
 func connectionOptions(emulator string) []option.ClientOption {
 	options := []option.ClientOption{option.WithGRPCDialOption(grpc.WithKeepaliveParams(
 		keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 10 * time.Second},
@@ -184,7 +185,7 @@ func (c *connection) subscriber(ctx context.Context) (*apiv1.SubscriptionAdminCl
 	return client, nil
 }
 
-// createTopic is for an emulator, which starts with no topics.
+// createTopic creates the topic on an emulator, which starts with none.
 func (c *connection) createTopic(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, emulatorTimeout)
 	defer cancel()
@@ -194,14 +195,14 @@ func (c *connection) createTopic(ctx context.Context) {
 	}
 }
 
-// Publish announces events, those of one election in the order of their revisions, and waits until
+// Publish announces events, those of one election in the order of their revisions, and blocks until
 // Pub/Sub has acknowledged them or ctx ends. It returns how many at the front were acknowledged:
-// all, unless there is an error. Of the others, those of the next request may have been published
-// nevertheless (up to 100 of one election), and no later one was. To begin again with the first
-// that was not acknowledged loses nothing and keeps the order of first deliveries.
+// all, unless there is an error. After an error the events of the next request (up to 100 of one
+// election) may have been published as well, but no later ones. Calling it again from the first
+// unacknowledged event loses nothing and keeps the order of first deliveries.
 //
-// Each request takes 5 s at most. Calls for one election must not overlap unless they have events
-// in common from the first on.
+// Each request takes at most 5 s. Calls for one election must not overlap unless they begin with
+// the same event.
 func (b *Bus) Publish(ctx context.Context, events []leadership.Event) (acked int, err error) {
 	for acked < len(events) {
 		batch := batchOf(events[acked:])
@@ -234,7 +235,7 @@ func (b *Bus) publish(ctx context.Context, events []leadership.Event) error {
 	return b.send(ctx, messages)
 }
 
-// send publishes messages by one request, which takes 5 s at most.
+// send publishes messages in one request, which takes at most 5 s.
 func (c *connection) send(ctx context.Context, messages []*pubsubpb.PubsubMessage) error {
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()

@@ -10,28 +10,27 @@
 //	                    |           | -> | subscription B | -> hear, live
 //	                    +-----------+    +----------------+
 //
-// Each instance has a subscription of its own, so each hears every event, also its own. Nothing
-// here decides anything: an event wakes readers, and the store is the truth.
+// Each instance has a subscription of its own, so each hears every event, including its own.
+// Nothing here decides anything: an event wakes readers, and the store is the truth.
 //
 // # Who is authoritative for what
 //
-//   - The store's outbox knows what was announced: an event counts as published once Publish has
-//     said so. Until then the outbox asks again.
-//   - Pub/Sub keeps what it acknowledged until each subscription has delivered it, for up to 10
+//   - The store's outbox knows which events were announced: an event counts as published once
+//     Publish has reported it acknowledged. Until then the outbox tries again.
+//   - Pub/Sub keeps acknowledged messages until each subscription has delivered them, for up to 10
 //     minutes.
 //   - Run knows whether events can be heard, and says so with live.
 //
 // # Publishing
 //
 // One request carries up to 100 events of one election, in order, with the election as their
-// ordering key. It is acknowledged as a whole. After an error nothing that follows is sent; the
-// next try begins with the first event that was not acknowledged. A request whose reply was lost
-// may have been carried out and is sent again, so events come at least once. First deliveries of an
-// election come in order if no caller sends an event before the one in front of it was accepted,
-// and all publish in one region: Pub/Sub orders a key only among what one region was sent.
-// Instances in several regions therefore publish through the endpoint of one
-// (Config.PublishEndpoint). While that region's Pub/Sub is out of reach, events wait in the outbox.
-// Hearing needs no such endpoint.
+// ordering key. It is acknowledged as a whole. After an error no later event is sent; the next try
+// begins with the first event that was not acknowledged. A request whose reply was lost may have
+// been carried out and is sent again, so events come at least once. First deliveries of an election
+// come in order if no caller sends an event before the previous one was accepted, and if all
+// publish in one region: Pub/Sub orders a key only within a region. Instances in several regions
+// therefore publish through the endpoint of one (Config.PublishEndpoint). While that region's
+// Pub/Sub is out of reach, events wait in the outbox. Hearing needs no such endpoint.
 //
 // The library's Publisher is not used: it keeps a queue that outlives the caller's context, and
 // refuses an ordering key after an error until that key is resumed. A request does neither.
@@ -65,17 +64,17 @@
 //     has answered none need not: an empty message that came before the first ping is no answer;
 //   - by a probe: whenever no message has come for Config.Probe (8 s), Run asks for the
 //     subscription on the connection of the stream, and waits half of that for the answer. While
-//     pings are answered it asks only every fourth time, for what they do not show, a deleted topic
-//     or a lost right: these are noticed within LossBound, 36 s, and without pings within 12 s.
-//     That the quota of such calls is used up, or that the answer does not come in time, ends
-//     nothing while pings are answered.
+//     pings are answered it asks only every fourth time, to detect a deleted topic or a lost right,
+//     which pings do not show: these are noticed within LossBound, 36 s, and without pings within
+//     12 s. While pings are answered, a probe that exceeds the quota or is not answered in time is
+//     ignored.
 //
 // A process that is suspended, or gets no CPU, notices nothing meanwhile.
 //
 // A stream that ended is opened again at once, and after failures with growing pauses of up to
 // Config.Probe, each time on a new subscription; the old one is deleted. On the old one a message
-// that was under way when the stream broke would come again after its acknowledgement deadline, 10
-// s or later, and later events of its election would wait for it although hearing is live. The
+// in flight when the stream broke would come again after its acknowledgement deadline, 10 s or
+// later, and later events of its election would wait for it although hearing is live. The
 // service ends streams as a matter of routine, about every half hour: live(false) and live(true)
 // then follow each other within moments.
 //
@@ -85,20 +84,19 @@
 //
 // # Messages about members
 //
-// Messages carries texts of any kind, which have no order, no attributes and no outbox behind them:
-// one that could not be published is not sent again. It hears as Bus does, by the same session.
+// Messages carries texts of any kind, without an order, attributes or an outbox: a message that
+// could not be published is not sent again. It hears as Bus does, by the same kind of session.
 //
 // # Subscriptions
 //
 // A subscription is created when hearing begins, and deleted when it ends. One whose instance was
 // killed is a stray. Each subscription carries the label regent=instance and, as regent-heartbeat,
-// the time at which its instance last said that it lives (every half hour). Sweep deletes those
-// that were silent for two hours, and Pub/Sub itself those that were unused for a day. That time is
-// a wall clock's, and decides nothing else. An instance whose subscription was swept by mistake
-// makes a new one.
+// the wall-clock time of its instance's last heartbeat (every half hour). Sweep deletes those
+// without a heartbeat for two hours, and Pub/Sub itself those that were unused for a day. The
+// heartbeat has no other use. An instance whose subscription was swept by mistake makes a new one.
 //
-// The emulator 0.8.20 cannot change labels: there Sweep takes an instance that has run for two
-// hours for a stray.
+// The emulator 0.8.20 cannot change labels: there Sweep takes the subscription of an instance that
+// has run for two hours for a stray.
 //
 // # Costs
 //

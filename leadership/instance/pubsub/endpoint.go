@@ -20,7 +20,7 @@ func ParseEndpoint(address string) error {
 	return nil
 }
 
-// isHost reports whether a name of a host, or an address, can be so written.
+// isHost reports whether s can be the name or the address of a host.
 func isHost(s string) bool {
 	if net.ParseIP(s) != nil {
 		return true
@@ -66,7 +66,7 @@ func isID(s string) bool {
 		strings.Map(idRune, s) == s
 }
 
-// idRune returns what stands for r in an id: itself, or a dash.
+// idRune returns r, or a dash if r must not be in an id.
 func idRune(r rune) rune {
 	if isLetter(r) || r >= '0' && r <= '9' || strings.ContainsRune("-_.~+%", r) {
 		return r

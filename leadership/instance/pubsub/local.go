@@ -11,7 +11,7 @@ import (
 	"regent/leadership"
 )
 
-// Config is as in a program with the client of Pub/Sub.
+// Config is a stand-in for the Config of a program with the client of Pub/Sub.
 type Config struct {
 	Topic, Instance, PublishEndpoint string
 	Log                              *slog.Logger
@@ -25,10 +25,10 @@ type (
 
 var errLocal = errors.New("pubsub: this regent, as make run builds it, is without Pub/Sub; make build builds one with it")
 
-// Open fails: this program is without the client of Pub/Sub.
+// Open fails, because this program was built without the client of Pub/Sub.
 func Open(context.Context, Config) (*Bus, error) { return nil, errLocal }
 
-// OpenMessages is as Open.
+// OpenMessages fails as Open does.
 func OpenMessages(context.Context, Config) (*Messages, error) { return nil, errLocal }
 
 func (*Bus) Publish(context.Context, []leadership.Event) (int, error)      { return 0, errLocal }

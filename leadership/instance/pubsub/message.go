@@ -15,10 +15,10 @@ import (
 	"regent/leadership/wire"
 )
 
-// documentVersion is the version of document. Readers ignore fields that they do not know, so a
-// field may be added without a new version. A version is for a change that an old reader would
-// misunderstand. A reader drops messages of an unknown version, so all instances must read the new
-// version before the first one writes it.
+// documentVersion is the version of document. Readers ignore unknown fields, so adding a field
+// needs no new version. A new version is for a change that an old reader would misunderstand.
+// Readers drop messages of an unknown version, so all instances must be able to read a version
+// before the first one writes it.
 const documentVersion = 1
 
 // document is the data of a message: the event as the API shows it.
@@ -56,7 +56,7 @@ func attributes(e leadership.Event) map[string]string {
 	}
 }
 
-// decode reads a message. The error says why it is no event.
+// decode reads the event of a message. The error says why it is not one.
 func decode(m *pubsubpb.PubsubMessage) (leadership.Event, error) {
 	var none leadership.Event
 	data := m.GetData()
@@ -86,7 +86,7 @@ func decode(m *pubsubpb.PubsubMessage) (leadership.Event, error) {
 	return e, nil
 }
 
-// isType allows types that a later version may add: they wake readers like any other.
+// isType also allows types that a later version may add: they wake readers like any other.
 func isType(t leadership.EventType) bool {
 	return t != "" && len(t) <= 64 && !strings.ContainsFunc(string(t), func(r rune) bool { return !isLetter(r) })
 }
@@ -94,7 +94,7 @@ func isType(t leadership.EventType) bool {
 // maxRevision is the largest integer that every JSON reader keeps exact.
 const maxRevision leadership.Revision = 1<<53 - 1
 
-// validate says why an event is impossible.
+// validate returns an error for an event that no instance can have committed.
 func validate(e leadership.Event) error {
 	if err := e.Election.Validate(); err != nil {
 		return err

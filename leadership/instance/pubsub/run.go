@@ -21,10 +21,10 @@ import (
 // after every failure.
 //
 // hear gets each event at least once, from one goroutine; first deliveries of an election come in
-// the order in which they were published. Some events may be older than live(true). live says when
-// hearing begins and ends, in turns, beginning with true; see the package comment for what it
-// promises. It is called from one goroutine; live(false) comes after the last hear, and at the end
-// if live(true) came before. Neither may block.
+// the order in which they were published. Some events may be older than live(true). live is called
+// alternately with true and false, true first, when hearing begins and ends; see the package
+// comment for its promise. It is called from one goroutine; live(false) comes after the last hear,
+// and at the end if live(true) came before. Neither may block.
 //
 // Run ends within 3 s of ctx: it stops hearing and deletes the subscription. Its error says that
 // the subscription could not be deleted; Pub/Sub then deletes it after a day.
@@ -65,25 +65,25 @@ func (c *connection) backoff() backoff.Backoff {
 // hearing is one Run.
 type hearing struct {
 	*connection
-	what    string // is heard, in words
+	what    string // the kind of messages, for the log
 	ordered bool   // messages of one key come in order
-	// hear takes a message. The error says why it is of no use.
+	// hear handles a message. The error says why it cannot be used.
 	hear func(*pubsubpb.PubsubMessage) error
 	tell func(live bool)
 
 	name     atomic.Pointer[string] // of the subscription
-	forsaken []string               // former subscriptions, to be deleted
+	forsaken []string               // names of former subscriptions, to be deleted
 
 	since     time.Time  // when live began; zero while deaf
-	cause     codes.Code // of being deaf, as it was last logged
-	strangers int        // messages that were of no use
-	logged    time.Time  // when one of them was logged
+	cause     codes.Code // why hearing has ended, as last logged
+	strangers int        // how many messages could not be used
+	logged    time.Time  // when one of these was last logged
 }
 
 // lasted reports whether hearing was live for longer than a probe.
 func (h *hearing) lasted() bool { return !h.since.IsZero() && time.Since(h.since) > h.probe }
 
-// live says that hearing has begun.
+// live reports that hearing has begun.
 func (h *hearing) live(ctx context.Context) {
 	h.since, h.cause = time.Now(), codes.OK
 	h.log.LogAttrs(ctx, slog.LevelInfo, h.what+" are heard",
@@ -91,7 +91,7 @@ func (h *hearing) live(ctx context.Context) {
 	h.tell(true)
 }
 
-// deaf says that hearing has ended, if it had begun. Each cause is logged once.
+// deaf reports that hearing has ended, if it had begun. Each cause is logged once.
 func (h *hearing) deaf(ctx context.Context, err error) {
 	if cause := status.Code(err); ctx.Err() == nil && (!h.since.IsZero() || cause != h.cause) {
 		h.cause = cause

@@ -39,10 +39,10 @@ type session struct {
 	acks   chan []string // to be acknowledged
 	heard  chan struct{} // of one: messages have come
 
-	answers atomic.Int32 // that have come since the last ping
-	pings   atomic.Int32 // that were sent
-	pongs   atomic.Bool  // pings were answered
-	silent  int          // pings without an answer
+	answers atomic.Int32 // responses of the stream since the last ping
+	pings   atomic.Int32 // pings sent
+	pongs   atomic.Bool  // a ping was answered
+	silent  int          // pings in a row without an answer
 }
 
 // session hears until something breaks or ctx ends, and returns the cause.
@@ -107,8 +107,8 @@ func (s *session) receive(ctx context.Context) error {
 	}
 }
 
-// take hears messages and has all of them acknowledged, also those that are of no use. If too many
-// acknowledgements wait, Pub/Sub delivers these messages again.
+// take handles messages and has all of them acknowledged, even those that cannot be used. If too
+// many acknowledgements wait, Pub/Sub delivers these messages again.
 func (s *session) take(ctx context.Context, messages []*pubsubpb.ReceivedMessage) {
 	ids := make([]string, 0, len(messages))
 	for _, m := range messages {
@@ -123,7 +123,7 @@ func (s *session) take(ctx context.Context, messages []*pubsubpb.ReceivedMessage
 	}
 }
 
-// strange logs that a message is no event, at most once a minute.
+// strange logs that a message cannot be used, at most once a minute.
 func (s *session) strange(ctx context.Context, id string, err error) {
 	s.strangers++
 	if now := time.Now(); s.logged.IsZero() || now.Sub(s.logged) > time.Minute {
@@ -170,7 +170,7 @@ func (s *session) sendAcks(ctx context.Context, ids []string) {
 // there are no messages.
 const settle = 100 * time.Millisecond
 
-// watch says when hearing begins, and returns why it has ended.
+// watch reports when hearing begins, and returns why it has ended.
 func (s *session) watch(ctx context.Context) error {
 	if err := s.look(ctx, s.client); err != nil {
 		return why(ctx, err)
@@ -186,10 +186,10 @@ func (s *session) watch(ctx context.Context) error {
 
 const (
 	pingsPerProbe = 2 // so that the third ping after a stream began to hang comes within Bound
-	rarely        = 4 // of so many probes one is made while pings are answered
+	rarely        = 4 // while pings are answered, only every fourth probe is made
 )
 
-// listen returns why nothing can be heard any more.
+// listen pings and probes, and returns why nothing can be heard any more.
 func (s *session) listen(ctx context.Context) error {
 	ping, probe := time.NewTicker(s.probe/pingsPerProbe), time.NewTimer(s.probe)
 	defer ping.Stop()
@@ -222,12 +222,12 @@ func (s *session) listen(ctx context.Context) error {
 	}
 }
 
-// answering reports whether the stream answers pings: then it can be heard, and a probe finds only
-// what the stream does not show, that the subscription has lost its topic.
+// answering reports whether the stream answers pings. Then it works, and a probe is needed only to
+// detect that the subscription has lost its topic.
 func (s *session) answering() bool { return s.pongs.Load() && s.silent == 0 }
 
-// passes reports whether a probe's error says nothing of the subscription: the quota is used up, or
-// there was no answer in time.
+// passes reports whether a probe's error says nothing about the subscription: the quota is used up,
+// or there was no answer in time.
 func passes(err error) bool {
 	if errors.Is(err, context.DeadlineExceeded) { // while the library waits to try again
 		return true
@@ -239,8 +239,8 @@ func passes(err error) bool {
 	return false
 }
 
-// ping keeps the stream open, which the service ends after a silent minute, and finds out whether
-// it hangs.
+// ping keeps the stream open, which the service ends after a silent minute, and detects whether it
+// hangs.
 func (s *session) ping() error {
 	if s.answers.Swap(0) > 0 || !s.pongs.Load() {
 		s.silent = 0
@@ -252,7 +252,7 @@ func (s *session) ping() error {
 	return nil
 }
 
-// why returns the cause of the end of ctx, if it has ended, instead of the error of a call.
+// why returns the cause of ctx if it has ended, and otherwise err.
 func why(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

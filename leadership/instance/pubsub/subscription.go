@@ -83,8 +83,8 @@ func (h *hearing) create(ctx context.Context, client *apiv1.SubscriptionAdminCli
 
 var errOrphaned = errors.New("its topic was deleted")
 
-// look is the probe: it returns why nothing can be heard. A subscription outlives its topic, and
-// never belongs to another one.
+// look is the probe: it returns an error if nothing can be heard. A subscription outlives its
+// topic, and never belongs to another one.
 func (h *hearing) look(ctx context.Context, client *apiv1.SubscriptionAdminClient) error {
 	ctx, cancel := context.WithTimeout(ctx, h.probeTimeout())
 	defer cancel()
@@ -98,13 +98,13 @@ func (h *hearing) look(ctx context.Context, client *apiv1.SubscriptionAdminClien
 	return nil
 }
 
-// removeForsaken deletes former subscriptions. One that cannot be deleted is tried again next time,
-// and is a stray after that.
+// removeForsaken deletes former subscriptions. One that cannot be deleted is tried again next time;
+// if it is never deleted, it is a stray.
 func (h *hearing) removeForsaken(ctx context.Context, client *apiv1.SubscriptionAdminClient) {
 	h.forsaken = slices.DeleteFunc(h.forsaken, func(name string) bool { return remove(ctx, client, name) == nil })
 }
 
-// remove deletes a subscription. It is no error if there is none.
+// remove deletes a subscription. It returns nil if there is none.
 func remove(ctx context.Context, client *apiv1.SubscriptionAdminClient, name string) error {
 	err := client.DeleteSubscription(ctx, &pubsubpb.DeleteSubscriptionRequest{Subscription: name})
 	if status.Code(err) == codes.NotFound {
@@ -129,8 +129,8 @@ func (h *hearing) unsubscribe(ctx context.Context) error {
 	return nil
 }
 
-// beat renews the heartbeat. It is no error if there is no subscription: it will be created with a
-// fresh one.
+// beat renews the heartbeat. It returns nil if there is no subscription: it will be created with a
+// new heartbeat.
 func (h *hearing) beat(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, subscribeTimeout)
 	defer cancel()
@@ -149,12 +149,12 @@ func (h *hearing) beat(ctx context.Context) error {
 	return err
 }
 
-// strayAfter is how long a subscription may be silent: four heartbeats.
+// strayAfter is how long a subscription may be without a heartbeat: four of its intervals.
 const strayAfter = 4 * defaultHeartbeat
 
-// Sweep deletes the topic's stray subscriptions: those that instances have made and that had no
-// heartbeat for two hours. It returns how many it deleted, also with an error. It reads the
-// subscriptions of the whole project. Run sweeps once when it begins.
+// Sweep deletes the topic's stray subscriptions: those made by instances that had no heartbeat for
+// two hours. It returns how many it deleted, even with an error. It reads the subscriptions of the
+// whole project. Run sweeps once when it begins.
 func (c *connection) Sweep(ctx context.Context) (deleted int, err error) {
 	client, err := c.subscriber(ctx)
 	if err != nil {

@@ -114,8 +114,8 @@ func (p *Pipeline) readers(ctx context.Context, c Config, s signal, dial dialOpt
 	return readers, nil
 }
 
-// serve returns the handler for Prometheus. It also shows what Go and the operating system know of
-// the process: go_* and process_*.
+// serve returns the reader whose metrics Prometheus gets. It also adds the metrics of Go and of the
+// operating system about the process: go_* and process_*.
 func (p *Pipeline) serve() (sdkmetric.Reader, error) {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -136,7 +136,7 @@ func (p *Pipeline) Adopt(log *slog.Logger) {
 	otel.SetErrorHandler(&complaints{log: log})
 }
 
-// complaints logs errors, but not all.
+// complaints logs errors, at most once a minute.
 type complaints struct {
 	log *slog.Logger
 
@@ -156,7 +156,8 @@ func (c *complaints) Handle(err error) {
 	}
 }
 
-// Shutdown sends what has not been sent, until ctx ends. Do not measure anything after it.
+// Shutdown sends everything that has not been sent, until ctx ends. Do not measure anything after
+// it.
 func (p *Pipeline) Shutdown(ctx context.Context) error {
 	failures := make([]error, len(p.ends))
 	var all sync.WaitGroup

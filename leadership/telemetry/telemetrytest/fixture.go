@@ -47,7 +47,7 @@ func On(t *testing.T, store service.Store) *Fixture {
 	return start(t, store, true)
 }
 
-// Beside is On for an instance beside others, of which it hears nothing over a bus.
+// Beside is On for one of several instances, which do not hear each other over a bus.
 func Beside(t *testing.T, store service.Store) *Fixture {
 	t.Helper()
 	return start(t, store, false)
@@ -128,20 +128,20 @@ func (w *Fixture) Release(lease leadership.LeaseRequest) {
 	}
 }
 
-// Settle lets time pass, and waits for what happens then.
+// Settle lets time pass, and waits for everything that happens then.
 func (w *Fixture) Settle(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 }
 
-// NoLeader lets a leader disappear without a successor for the time.
+// NoLeader makes a leader disappear without a successor for that time.
 func (w *Fixture) NoLeader(e leadership.Election, during time.Duration) {
 	w.Helper()
 	w.Lead(e, "ann")
 	w.Settle(leadership.DefaultLeaseDuration + during)
 }
 
-// Flap changes the leader so many times, once per interval.
+// Flap changes the leader that many times, once per interval.
 func (w *Fixture) Flap(e leadership.Election, grants int, every time.Duration) {
 	w.Helper()
 	for n := range grants {
@@ -151,7 +151,7 @@ func (w *Fixture) Flap(e leadership.Election, grants int, every time.Duration) {
 	}
 }
 
-// Contend lets a candidate ask so many times for a lease that another holds, once per interval.
+// Contend makes a candidate ask that many times for a lease that another holds, once per interval.
 func (w *Fixture) Contend(e leadership.Election, times int, every time.Duration) {
 	w.Helper()
 	lease := w.Lead(e, "ann")

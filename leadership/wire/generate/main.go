@@ -21,10 +21,10 @@ import (
 )
 
 // The documents of a leader's calls, and those that servers write most. The structs in them are
-// written and read alike.
+// generated, too.
 var (
 	written = []string{"Lease", "Grant", "Result", "Event", "LeaseRequest", "ReleaseRequest", "Renewals"}
-	direct  = written[:3] // those that a caller appends without Marshal, too
+	direct  = written[:3] // also have an exported Append function
 	read    = []string{"LeaseRequest", "ReleaseRequest", "Renewal", "Renewals", "AcquireRequest", "Results", "Lease", "Grant"}
 )
 
@@ -41,14 +41,14 @@ func main() {
 	}
 }
 
-// generator holds the types of a document and the source generated so far.
+// generator holds the types of the documents and the source generated so far.
 type generator struct {
 	bytes.Buffer
-	types  map[string]ast.Expr // by name; those of package leadership with its name before it
-	custom map[string]bool     // types whose methods say how they are written
+	types  map[string]ast.Expr // by name; names of package leadership are qualified
+	custom map[string]bool     // types that encode themselves by methods
 
 	structs           []string // to generate, in the order met
-	strings, instants []string // names of members with such a value; their places are their numbers
+	strings, instants []string // names of members with such a value; a member's number is its index
 }
 
 // generate returns the file for package wire, which is in dir.
@@ -74,7 +74,7 @@ func generate(dir string) ([]byte, error) {
 
 func (g *generator) printf(format string, args ...any) { fmt.Fprintf(g, format, args...) }
 
-// learn keeps the types of a file, with the prefix before their names.
+// learn records the types of a file, with the prefix before their names.
 func (g *generator) learn(file *ast.File, prefix string) {
 	ast.Inspect(file, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -90,7 +90,7 @@ func (g *generator) learn(file *ast.File, prefix string) {
 	})
 }
 
-// custom matches methods that say how a value is written or read, or whether it is left out.
+// custom matches methods by which a type encodes or decodes itself, or says whether it is left out.
 var custom = regexp.MustCompile("^(Unm|M)arshal|^AppendText$|^IsZero$")
 
 // writers writes the functions that append a document.
@@ -151,8 +151,8 @@ type member struct {
 	optional    bool // left out if it is zero
 }
 
-// members returns those of a struct of package wire, and nil for any other type, or if it has one
-// that must be left to package json.
+// members returns the members of a struct of package wire. It returns nil for any other type, and
+// if the struct has a member that must be left to package json.
 func (g *generator) members(name string) (all []member) {
 	s, isStruct := g.types[name].(*ast.StructType)
 	if !isStruct || g.custom[name] || strings.Contains(name, ".") {
@@ -181,8 +181,8 @@ func (g *generator) members(name string) (all []member) {
 	return all
 }
 
-// kinds are how values are written and read: those of some types, and of kinds of types. With %s
-// goes the value, or in read the type, and with %d the number of the member's name; present is the
+// kinds are the templates that write and read values, by type or kind of type. %s stands for the
+// value, or in read for the type, and %d for the number of the member's name; present is the
 // condition that the value is not zero.
 var kinds = map[string]struct{ present, write, read string }{
 	"string":         {`%s != ""`, "o.string(%s, string(%s))\n", "%s(s.string(%d))"},
@@ -200,7 +200,7 @@ var kinds = map[string]struct{ present, write, read string }{
 	"nil or any":     {"%s != nil", "o.any(%s, %s)\n", "scanAny[%s](s)"},
 }
 
-// kind returns the kind of a type. What it does not know is left to package json.
+// kind returns the kind of a type. Unknown types are left to package json.
 func (g *generator) kind(of ast.Expr) string {
 	name := types.ExprString(of)
 	if _, known := kinds[name]; known {
@@ -236,7 +236,7 @@ func elements(of ast.Expr) (field string, inner ast.Expr) {
 	return "", of.(*ast.ArrayType).Elt
 }
 
-// write writes how a value is written.
+// write generates the code that writes a value.
 func (g *generator) write(before, value string, of ast.Expr) {
 	switch kind := g.kind(of); kind {
 	case "struct":
@@ -253,7 +253,7 @@ func (g *generator) write(before, value string, of ast.Expr) {
 	}
 }
 
-// read writes how a member is read.
+// read generates the code that reads a member.
 func (g *generator) read(m member) {
 	if g.kind(m.of) != "slice" {
 		g.printf("w.%s = %s\n", m.field, g.value(m.name, m.of))
@@ -284,12 +284,12 @@ func (g *generator) value(name string, of ast.Expr) string {
 	return fmt.Sprintf(kinds[kind].read, args...)
 }
 
-// visit returns the name of the functions for a struct, which are to be written.
+// visit returns the name of the functions for a struct, and has them generated.
 func (g *generator) visit(of ast.Expr) string {
 	return lower(g.structs[place(&g.structs, types.ExprString(of))])
 }
 
-// place returns the place of a name, which it adds if it is new.
+// place returns the index of a name, which it adds if it is new.
 func place(names *[]string, name string) int {
 	if !slices.Contains(*names, name) {
 		*names = append(*names, name)

@@ -1,5 +1,5 @@
-// Package calls lets a store end its connection between calls. To close it beneath a commit would
-// leave the commit's outcome unknown for no reason.
+// Package calls lets a store close its connection between calls. Closing it during a commit would
+// make the commit's outcome unknown without need.
 package calls
 
 import (
@@ -7,10 +7,10 @@ import (
 	"sync"
 )
 
-// ErrClosed refuses a call of a store that is closed.
+// ErrClosed is the error of a call of a closed store.
 var ErrClosed = errors.New("the store is closed")
 
-// Gate counts the calls under way. The zero Gate is open.
+// Gate counts the calls in progress. The zero Gate is open.
 type Gate struct {
 	mu       sync.Mutex // guards closed, and that none enters once it is set
 	closed   bool
@@ -31,8 +31,8 @@ func (g *Gate) Enter() error {
 // Leave ends a call that Enter has begun.
 func (g *Gate) Leave() { g.underWay.Done() }
 
-// Close lets no more calls in and waits for those under way. It reports whether it was the first to
-// do so.
+// Close admits no more calls and waits for those in progress. It reports whether this was its first
+// call.
 func (g *Gate) Close() bool {
 	g.mu.Lock()
 	first := !g.closed

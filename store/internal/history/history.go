@@ -33,14 +33,14 @@ func Of(configured time.Duration) (Span, error) {
 // and its commit. No store lets a commit take that long.
 const Slack = 5 * time.Minute
 
-// Due is when an event may be deleted whose transaction read the store's clock at the given time.
-// Its commit may have come later, by no more than Slack.
+// Due returns when an event may be deleted whose transaction read the store's clock at the given
+// time. Its commit may have been up to Slack later.
 func (s Span) Due(read time.Time) time.Time { return read.Add(time.Duration(s) + Slack) }
 
-// Over reports whether an event of the given time need not be kept any longer.
+// Over reports whether an event of the given time need no longer be kept.
 func (s Span) Over(at, now time.Time) bool { return at.Add(time.Duration(s)).Before(now) }
 
-// Since makes the answer of Store.Since from the events that were found after the instant, in any
+// Since returns the result of Store.Since from the events that were found after the instant, in any
 // order. A store that has found more than limit need not look for more.
 func (s Span) Since(after, now time.Time, found []leadership.Event, limit int) (rule.Recent, error) {
 	if s.Over(after, now) {
@@ -55,8 +55,8 @@ func (s Span) Since(after, now time.Time, found []leadership.Event, limit int) (
 	return rule.Recent{Events: found, Now: now}, nil
 }
 
-// Compacted returns the refusal to read the history after the instant: it is complete only from the
-// other one on.
+// Compacted returns the error for a read of the history after an instant before from: the history
+// is complete only from there on.
 func Compacted(after, from time.Time) error {
 	return refuse("the events of all elections are kept from %s on, and %s is before that", instant(from), instant(after))
 }

@@ -9,8 +9,8 @@ import (
 	"regent/leadership/rule"
 )
 
-// Log is a log as it is stored. Of its segments, copies of a Log share all but what is changed in
-// one of them.
+// Log is a log as it is stored. Copies of a Log share segments, except those changed in one of
+// them.
 type Log struct {
 	Head     rule.Log
 	Snapshot rule.Segment
@@ -36,11 +36,11 @@ func (l *Log) Put(s rule.Segment) {
 // Trim deletes the segments up to the index. It reports whether there were any.
 func (l *Log) Trim(upTo leadership.Index) bool {
 	at := l.Behind(upTo)
-	l.Segments = slices.Clone(l.Segments[at:]) // so that the deleted ones leave the memory
+	l.Segments = slices.Clone(l.Segments[at:]) // so that the memory of the deleted ones is freed
 	return at > 0
 }
 
-// Behind is the place of the first segment with an entry after the index.
+// Behind returns the position of the first segment with an entry after the index.
 func (l *Log) Behind(after leadership.Index) int {
 	at, _ := slices.BinarySearchFunc(l.Segments, after, func(s rule.Segment, i leadership.Index) int {
 		return cmp.Compare(s.Last, i+1)
@@ -48,7 +48,7 @@ func (l *Log) Behind(after leadership.Index) int {
 	return at
 }
 
-// Page returns the segments with an entry after the index, as service.Journal has it.
+// Page returns the segments with an entry after the index; see service.Journal.Segments.
 func (l *Log) Page(after leadership.Index, limit int) (found []rule.Segment) {
 	size := 0
 	for _, segment := range l.Segments[l.Behind(after):] {

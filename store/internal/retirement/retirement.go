@@ -22,7 +22,8 @@ func (p Plan) Set(r *rule.Record) {
 	}
 }
 
-// By returns up to limit elections that are due by the instant, those first that are due longest.
+// By returns up to limit elections that are due by the instant, those due for the longest time
+// first.
 func (p Plan) By(at time.Time, limit int) []leadership.Election {
 	var due []leadership.Election
 	for e, when := range p {

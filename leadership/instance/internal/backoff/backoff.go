@@ -1,5 +1,5 @@
 // Package backoff waits between tries, with jitter, so that many instances do not try together; and
-// it wakes those who wait.
+// it wakes waiting goroutines.
 package backoff
 
 import (

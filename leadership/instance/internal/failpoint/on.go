@@ -29,7 +29,7 @@ var armed = sync.OnceValue(func() *point {
 	return p
 })
 
-// point is where the process is to die.
+// point is the point at which the process is to die.
 type point struct {
 	name string
 	left atomic.Int64 // hits until then, including that one

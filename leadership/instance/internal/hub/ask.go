@@ -12,13 +12,14 @@ import (
 const (
 	// askTimeout bounds one look into the history.
 	askTimeout = 10 * time.Second
-	// maxAsks is how many looks are under way at the same time: when the hub becomes live, one for
-	// each election that is watched is due.
+	// maxAsks limits concurrent looks: when the hub becomes live, one is due for each watched
+	// election.
 	maxAsks = 64
 )
 
-// askHistory lets read look into the history. Errors: the hub's cause; ctx's; StoreUnavailable if
-// there is no answer in time; and those of read.
+// askHistory calls read, which looks into the history, with a timeout and a limit on concurrent
+// calls. Errors: the hub's cause; ctx's; StoreUnavailable if there is no answer in time; those of
+// read.
 func (h *Hub) askHistory(ctx context.Context, read func(context.Context) error) error {
 	select {
 	case h.asks <- struct{}{}:
@@ -46,8 +47,8 @@ func (h *Hub) askHistory(ctx context.Context, read func(context.Context) error) 
 // over returns why a wait is over: the hub's cause, or ctx's error; nil if there is neither.
 func (h *Hub) over(ctx context.Context) error { return cmp.Or(h.Cause(), ctx.Err()) }
 
-// wait waits for c, at most until due unless that is zero. It returns the hub's cause or ctx's
-// error if they come first.
+// wait blocks until c is closed or, unless due is zero, until due. It returns the hub's cause or
+// ctx's error if they come first.
 func (h *Hub) wait(ctx context.Context, c <-chan struct{}, due time.Time) error {
 	if err := h.over(ctx); err != nil {
 		return err

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Cursor is how far a feed has come: every event that was committed up to that instant of the
+// Cursor is the progress of a feed: every event that was committed up to that instant of the
 // store's clock was passed on. The zero Cursor is for a reader that has seen nothing.
 type Cursor struct{ at time.Time }
 
@@ -31,7 +31,7 @@ func ParseCursor(text string) (Cursor, error) {
 // After reports whether the cursor lies after the instant.
 func (c Cursor) After(at time.Time) bool { return c.at.After(at) }
 
-// later is the later of two cursors.
+// later returns the later of two cursors.
 func (c Cursor) later(other Cursor) Cursor { return Cursor{latest(c.at, other.at)} }
 
 func latest(a, b time.Time) time.Time {

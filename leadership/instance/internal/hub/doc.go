@@ -1,15 +1,15 @@
-// Package hub shares what one process knows of the elections: cached reads, watches, long polls,
-// feeds, and the ends of leases that run out unseen. Package view decides what is known and when to
-// look again; the hub locks it, wakes waiting callers, and does what the view asks for.
+// Package hub shares one process's knowledge of the elections: cached reads, watches, long polls
+// and feeds. It also records the ends of leases that run out. Package view decides what is known
+// and when to look again; the hub locks it, wakes waiting callers, and does what the view asks for.
 //
 // # Who is authoritative for what
 //
-// The store and its history are the truth; what a Hub is told is a hint that there is more of it.
-// Events reach a Hub from the commits of its own process, from those of others over Pub/Sub, and
-// from looks into the outbox: at least once, of one election mostly in order, and sometimes not at
-// all. A Watch nevertheless gets every event of its election once, in order and without a gap: what
-// follows on what it has is passed on from memory, and what does not has the history read. A Feed
-// does so for all elections.
+// The store and its history are the truth; an event that a Hub is told is a hint that there is more
+// in the history. Events reach a Hub from the commits of its own process, from those of others over
+// Pub/Sub, and from looks into the outbox: at least once, mostly in order within one election, and
+// sometimes not at all. A Watch nevertheless gets every event of its election once, in order and
+// without a gap: an event that follows the last one is passed on from memory, and for any other the
+// history is read. A Feed does the same for all elections.
 //
 //	own commits ------+           +--> Read      a cached lease
 //	                  |           +--> Watch     every event of one election
@@ -23,45 +23,43 @@
 //   - It was true at some moment within its Age, and Age is at most Bound. Past the bound there is
 //     an error, never old data.
 //   - It never goes back. A read that begins after another has ended, after an event was heard, or
-//     after a change by this instance was learnt, shows no older revision; one that names what its
-//     reader has seen elsewhere (Known) shows nothing older than that.
-//   - It does not guess what time may have changed. When the lease that is kept would end, or the
-//     lock delay, the store is asked: another instance may have renewed it, and of that there is no
-//     event.
+//     after a change by this instance was learnt, shows no older revision; a read with Known, the
+//     revision that its reader has seen elsewhere, shows nothing older than that.
+//   - It does not guess the effect of time. When the cached lease or the lock delay would end, the
+//     store is asked: another instance may have renewed the lease, and renewals leave no event.
 //
-// That there is no such election, or no longer, is kept and bounded in the same way; absences take
-// up to half of the room.
+// That an election does not exist, or is deleted, is cached and bounded in the same way; absences
+// take up to half of the room.
 //
 // A reading is a hint all the same: only the fencing token protects. Age is counted from before the
 // store was asked, on a clock that runs while the machine is suspended; the remaining time of a
-// lease is reduced by as much. While a read is under way, callers that want the same wait for it;
-// but once anything newer is known no reader joins it any more, because it may have begun before
-// that.
+// lease is reduced by as much. While a read is in progress, callers that want the same wait for it;
+// but once a newer revision is known no reader joins it any more, because the read may miss it.
 //
 // # Ends
 //
 // A lease that ends without a release leaves no trace by itself. The instance that granted or last
-// renewed it therefore has its end recorded, with the event "expired", shortly after a candidate in
-// line would have come. If it cannot announce that, the others find the event in the outbox. If it
-// died together with the leader, another one with a watcher finds the end, up to 6 minutes late,
-// and one with a candidate at once. What no instance has in mind is found by the tick of a
-// scheduler (service.Service.ExpireAll). Nothing depends on a look being in time: whether a
-// lease is over is the store's to say.
+// renewed it therefore records its end, with the event "expired", shortly after a candidate in line
+// would have asked. If it cannot announce that, the others find the event in the outbox. If it died
+// together with the leader, another instance with a watcher finds the end, up to 6 minutes late,
+// and one with a candidate at once. Ends that no instance looks after are found by the tick of a
+// scheduler (service.Service.ExpireAll). Nothing depends on a look being in time: only the store
+// decides whether a lease is over.
 //
 // # Reports
 //
-// What a leader reports is part of its lease, and no event. A watch is told of a report (Listen)
-// when this process learns of a new one: from the renewal, if the leader renews here, or from a
-// read. No read is made for it, and one that another follows within a second may not be told.
+// A leader's report is part of its lease, and no event. A watch is told of a report (Listen) when
+// this process learns of a new one: from the renewal, if the leader renews here, or from a read. No
+// read is made for it, and a report that another follows within a second may not be told.
 //
 // # Members
 //
-// A watch may tell changes of members as well (Tell), which are no events either. The hub knows
+// A watch may also report changes of members (Tell), which are no events either. The hub knows
 // nothing of them: it wakes the watches of an election (MembersChanged), and they ask.
 //
 // # When the history is read
 //
-// Reads are shared: those who want the same at the same time make one.
+// Reads are shared: callers that want the same at the same time make one read.
 //
 //	a watch begins           one read for each revision that watches begin with; none if another
 //	                         has read on to the end, and the hub was live since
@@ -76,8 +74,8 @@
 //	feeds, and news          one read of all within a minute
 //	feeds, and no news       one read of all each half hour
 //
-// An event is believed if it follows: a Hub passes on what was made up if it has just the next
-// revision. Everything else is looked up.
+// An event is believed if it has the next revision: a Hub even passes on an invented one. All other
+// events are looked up.
 //
 // # Cursors
 //
@@ -99,14 +97,14 @@
 //
 // # Slow readers
 //
-// A wake-up does not block. A watch that comes late finds all that happened since in the shared
-// memory of the election or, if that has moved on, in the history. A Feed that is so late that the
-// journal has moved on ends with ErrSlow.
+// A wake-up does not block. A slow watch finds the events since in the shared memory of the
+// election or, if that no longer has them, in the history. A Feed so slow that the journal no
+// longer has its next events ends with ErrSlow.
 //
 // # When events do not come
 //
-// While a Hub may be missing events (SetLive) its watches and feeds have the history read from time
-// to time. When events come again, all look once more. If a Hub is live and an event is lost all
-// the same, a Watch gets it with the next event of its election, and a Feed in half an hour at the
+// While a Hub may be missing events (SetLive) it reads the history for its watches and feeds from
+// time to time, and once more when events come again. If a Hub is live and an event is lost all the
+// same, a Watch gets it with the next event of its election, and a Feed in half an hour at the
 // latest.
 package hub

@@ -9,7 +9,7 @@ import (
 )
 
 // ErrSlow ends a feed that is read too slowly: its next events are no longer in memory. Another
-// feed can resume from its cursor, if that does not lie too far back by then.
+// feed can resume from its cursor, unless that is too old by then.
 var ErrSlow = errors.New("the feed was read too slowly")
 
 // Item is one event of a feed, and the cursor to resume from once it was passed on.
@@ -18,22 +18,23 @@ type Item struct {
 	Cursor Cursor
 }
 
-// Feed gets every event of the elections that are selected; those of one election once, in order
-// and without a gap. The first ones may be events that were passed on before its
-// cursor was taken. It belongs to one goroutine.
+// Feed gets every event of the selected elections; those of one election once, in order and without
+// a gap. The first ones may be events that were already passed on before its cursor was taken. It
+// belongs to one goroutine.
 type Feed struct {
 	hub     *Hub
 	journal *journal
 	which   leadership.Selection
 	cursor  Cursor
-	next    int // the number of the entry to go on with; guarded by the mutex of the hub's feeds
+	next    int // the number of the next entry; guarded by the mutex of the hub's feeds
 	closed  func()
 }
 
-// Feed returns a feed of the events after the cursor or, with the zero Cursor, of all that are
-// committed once it has returned. The caller must close it. It blocks until the store has answered,
-// and needs Run. Errors: HistoryCompacted if the cursor lies too far back, then begin with the
-// present state; the store's; ctx's; the cause that the Hub was closed with.
+// Feed returns a feed of the events after the cursor or, with the zero Cursor, of all events that
+// are committed after it has returned. The caller must close it. It blocks until the store has
+// answered, and needs Run. Errors: HistoryCompacted if the cursor is too old, in which case the
+// caller should begin with the present state; the store's; ctx's; the cause that the Hub was closed
+// with.
 func (h *Hub) Feed(ctx context.Context, which leadership.Selection, after Cursor) (*Feed, error) {
 	f := &Feed{hub: h, which: which, cursor: after}
 	h.feeds.join(f)
@@ -44,8 +45,8 @@ func (h *Hub) Feed(ctx context.Context, which leadership.Selection, after Cursor
 	return f, nil
 }
 
-// start finds the place where the feed begins. If that lies before the window, the window is
-// widened first.
+// start finds the entry with which the feed begins. If that is before the window, it first widens
+// the window.
 func (f *Feed) start(ctx context.Context) error {
 	if err := f.hub.wait(ctx, f.journal.ready, time.Time{}); err != nil {
 		return err
@@ -60,7 +61,7 @@ func (f *Feed) start(ctx context.Context) error {
 	}
 }
 
-// place lets the feed begin after its cursor, if the window reaches back that far.
+// place starts the feed after its cursor, if the window reaches back that far.
 func (f *Feed) place() (placed bool, err error) {
 	f.hub.feeds.mu.Lock()
 	defer f.hub.feeds.mu.Unlock()
@@ -80,8 +81,8 @@ func (f *Feed) place() (placed bool, err error) {
 	return true, nil
 }
 
-// recall reads the history after the cursor. One feed at a time does so, because the others may
-// then find their events in memory.
+// recall reads the history after the cursor into the window. One feed at a time does so, because
+// the others may then find their events in memory.
 func (f *Feed) recall(ctx context.Context) error {
 	s, j := &f.hub.feeds, f.journal
 	select {
@@ -97,7 +98,7 @@ func (f *Feed) recall(ctx context.Context) error {
 	}
 	s.mu.Lock()
 	began, from := time.Now(), j.window.from
-	after := earliest(f.cursor.at, j.window.mark) // the window takes nothing without what came before it
+	after := earliest(f.cursor.at, j.window.mark) // the window accepts no events with a gap before them
 	s.mu.Unlock()
 	recent, err := s.since(ctx, after.Add(-overlap))
 	s.mu.Lock()
@@ -107,7 +108,7 @@ func (f *Feed) recall(ctx context.Context) error {
 		return j.err
 	case errors.Is(err, leadership.HistoryCompacted):
 		j.compacted, j.compaction = f.cursor.at, err
-	case err == nil && from.Equal(j.window.from): // or entries were dropped that were not there yet when the history was read
+	case err == nil && from.Equal(j.window.from): // otherwise entries were dropped that came after the history was read
 		risen := j.window.widen(recent.Events, f.cursor.at, recent.Now.Add(-overlap))
 		for other := range j.feeds {
 			if other.next >= j.window.first { // it is not too slow already
@@ -141,8 +142,8 @@ func (f *Feed) Next(ctx context.Context) ([]Item, error) {
 // maxItems is how many items a feed returns at once.
 const maxItems = 256
 
-// page returns the next entries that are for this feed. If there are none, more is closed when that
-// may have changed.
+// page returns the next selected entries. If there are none, more is closed when that may have
+// changed.
 func (f *Feed) page() (items []Item, more <-chan struct{}, err error) {
 	f.hub.feeds.mu.Lock()
 	defer f.hub.feeds.mu.Unlock()
@@ -166,7 +167,8 @@ func (f *Feed) page() (items []Item, more <-chan struct{}, err error) {
 	return items, f.hub.feeds.mu.wait(&j.news), nil
 }
 
-// Cursor is what to resume from instead of this feed, as far as Next has returned.
+// Cursor returns the cursor from which another feed continues after the events that Next has
+// returned.
 func (f *Feed) Cursor() Cursor {
 	f.hub.feeds.mu.Lock()
 	defer f.hub.feeds.mu.Unlock()
@@ -184,6 +186,5 @@ func (f *Feed) Close() {
 	}
 }
 
-// OnClose has do called by Close. There is one for each Feed, and it is set before the Feed is
-// used.
+// OnClose sets the one function that Close calls. Call it before the Feed is used.
 func (f *Feed) OnClose(do func()) { f.closed = do }

@@ -14,36 +14,36 @@ import (
 // feeds is the state that the feeds of a hub share.
 type feeds struct {
 	hub  *Hub
-	size int           // of the windows
-	most int           // of the elections that they know
-	wake chan struct{} // of one: run has something to do earlier than it knows
+	size int           // window.size of new windows
+	most int           // window.most of new windows
+	wake chan struct{} // of one: run has something to do earlier than planned
 
-	mu      wakeMutex // guards all below, the journals but for their channels, and where the feeds are
+	mu      wakeMutex // guards all below, the journals except for their channels, and Feed.next
 	journal *journal  // nil while there are no feeds
 }
 
-// journal has the latest events of all elections, from when the first feed joins until the last has
-// left.
+// journal has the latest events of all elections, from when the first feed joins until the last
+// leaves.
 type journal struct {
-	ready chan struct{} // closed once window is set, or err without it
-	err   error         // why there is no more
+	ready chan struct{} // closed once window, or err without it, is set
+	err   error         // why there are no more events
 	feeds map[*Feed]struct{}
 	news  chan struct{} // see wakeMutex; for the feeds
 
-	window   *window // nil until the first look has found what it begins with
+	window   *window // nil until the first look
 	gaps     map[leadership.Election]*gap
 	stale    bool      // events may have been missed
 	looked   time.Time // when the last look began
-	pause    time.Time // and no look before that, for the last one has failed
+	pause    time.Time // no look before that, because the last one has failed
 	unmarked time.Time // since when there are entries that were committed after the window's mark; zero for none
 
 	recalls    chan struct{} // of one: held while a feed looks further back than the window reaches
-	compacted  time.Time     // the history does not reach as far back as that
-	compaction error         // as a look has said
+	compacted  time.Time     // the history does not reach back to that time
+	compaction error         // the error of the look that found that
 }
 
-// gap is the gap before an event that was heard and does not follow the last known one. The events
-// between are looked for, until the event counts as invented.
+// gap is the gap between the last known event and one that was heard. The events between are looked
+// for, until the heard event counts as invented.
 type gap struct {
 	event leadership.Event
 	due   time.Time // when to look
@@ -57,22 +57,22 @@ const (
 	// everything since the mark, and so finds the events that are missing.
 	maxGaps = 1000
 
-	// overlap is by how much a mark lies before the store's time of the look that it stands on. It
-	// is far above the store's guard. While there are more than maxFresh events in that time it is
-	// shorter, down to minOverlap.
+	// overlap is how far a mark is before the store's time of its look. It is far above the store's
+	// guard. While there are more than maxFresh events in that time it is shorter, down to
+	// minOverlap.
 	overlap    = 5 * time.Second
 	minOverlap = overlap / 8
 	// markEvery is how often the mark moves on while there are events. A feed that resumes may see
 	// the events of that time twice.
 	markEvery = time.Minute
-	// maxFresh is how many events there may be before the mark moves on sooner, and it does so
-	// markSoon after the last time, so that no look comes near to leadership.MaxRecent.
+	// maxFresh is how many events there may be before the mark moves on early, markSoon after the
+	// last time, so that no look comes near to leadership.MaxRecent.
 	maxFresh = leadership.MaxRecent / 4
 	markSoon = time.Second
 	// quiet is how often the mark moves on without events, so that cursors do not grow older than
 	// the history.
 	quiet = rule.MinHistory / 2
-	// gapEvery is how soon after another look a gap is looked into.
+	// gapEvery is the least time between a look and the next look into a gap.
 	gapEvery = 100 * time.Millisecond
 )
 
@@ -99,7 +99,7 @@ func (s *feeds) leave(f *Feed) {
 	}
 }
 
-// drop forgets the journal. The next feed begins another.
+// drop forgets the journal. The next feed starts a new one.
 func (s *feeds) drop(j *journal) {
 	if s.journal == j {
 		s.journal = nil
@@ -107,7 +107,7 @@ func (s *feeds) drop(j *journal) {
 	}
 }
 
-// hear takes events.
+// hear handles events that were heard.
 func (s *feeds) hear(events []leadership.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,7 +158,8 @@ func (s *feeds) due() (j *journal, due time.Time) {
 	return s.journal, s.journal.due(live)
 }
 
-// look enters what the history has since the mark. With the first look the journal's window begins.
+// look enters the events that the history has since the mark. The first look creates the journal's
+// window.
 func (s *feeds) look(ctx context.Context, j *journal) {
 	began := time.Now()
 	s.mu.Lock()
@@ -178,7 +179,7 @@ func (s *feeds) look(ctx context.Context, j *journal) {
 		}
 		j.window.take(recent.Events, settled(recent))
 		j.settle(began)
-	case ctx.Err() != nil: // and so run ends
+	case ctx.Err() != nil: // run ends
 	case j.window == nil, errors.Is(err, leadership.HistoryCompacted):
 		if j.err = err; j.window == nil {
 			close(j.ready)
@@ -191,8 +192,8 @@ func (s *feeds) look(ctx context.Context, j *journal) {
 }
 
 // recent reads the events that were committed after the mark. Without a mark it chooses one, and
-// reads some events before it, so that none is missing between events whose times are not in the
-// order of their revisions.
+// also reads some events before it, so that none is missing if times are not in the order of
+// revisions.
 func (s *feeds) recent(ctx context.Context, mark time.Time) (time.Time, rule.Recent, error) {
 	if !mark.IsZero() {
 		recent, err := s.since(ctx, mark)
@@ -233,7 +234,7 @@ func (s *feeds) since(ctx context.Context, at time.Time) (recent rule.Recent, er
 	return recent, err
 }
 
-// hear takes an event. It reports whether that was entered.
+// hear handles an event that was heard, and reports whether it was entered.
 func (j *journal) hear(e leadership.Event) (entered bool) {
 	missing := true
 	if j.window != nil {
@@ -256,8 +257,8 @@ func (j *journal) hear(e leadership.Event) (entered bool) {
 	return entered
 }
 
-// missed takes a look, begun at that time, that has not found the event, and reports whether to
-// forget it.
+// missed notes that a look, begun at that time, has not found the missing events, and reports
+// whether to forget the gap.
 func (g *gap) missed(began time.Time) (forget bool) {
 	if began.Before(g.due) {
 		return false // it may have come too early
@@ -267,7 +268,7 @@ func (g *gap) missed(began time.Time) (forget bool) {
 	return g.tries >= maxTries
 }
 
-// settle draws the conclusions from a look that began at that time.
+// settle updates the gaps and times after a look that began at that time.
 func (j *journal) settle(began time.Time) {
 	j.looked = began
 	if j.unmarked = began; j.window.fresh == 0 {
@@ -280,7 +281,7 @@ func (j *journal) settle(began time.Time) {
 	}
 }
 
-// due says when to look into the history.
+// due returns when to look into the history.
 func (j *journal) due(live bool) time.Time {
 	if j.window == nil || j.stale {
 		return j.pause

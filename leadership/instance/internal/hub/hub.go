@@ -23,9 +23,9 @@ type Store interface {
 	// Get reads an election, strongly: it sees every change that was reported as done before the
 	// call.
 	Get(context.Context, leadership.Election) (leadership.Lease, error)
-	// Expire records that an election's lease has run out, if it has, and returns it as it then is.
+	// Expire records that an election's lease has run out, if it has, and returns the election.
 	Expire(context.Context, leadership.Election) (leadership.Lease, error)
-	// Events, Since and Now read the history, and the time that the store's clock shows.
+	// Events and Since read the history, and Now the store's clock.
 	Events(context.Context, leadership.EventsRequest) ([]leadership.Event, error)
 	Since(context.Context, time.Time) (rule.Recent, error)
 	Now(context.Context) (time.Time, error)
@@ -43,7 +43,7 @@ const DefaultSize = 10_000
 // Config says how to make a Hub. Store is required.
 type Config struct {
 	Store Store
-	// Live says that the hub is told of every event: that no other process changes the store.
+	// Live says that the hub is told of every event, because no other process changes the store.
 	Live bool
 	// Expiry is how old a cached reading may be, and so how long a read of the store may take: at
 	// most MaxExpiry; 0 for DefaultExpiry.
@@ -70,18 +70,18 @@ func (c Config) validate() error {
 	return nil
 }
 
-// Hub shares what one process knows of the elections. All methods may be called at the same time.
+// Hub shares one process's knowledge of the elections. Its methods may be called concurrently.
 type Hub struct {
 	store  Store
 	now    func() time.Duration
 	log    *slog.Logger
 	expiry time.Duration // of cached readings
 
-	asks    chan struct{}   // has one for each look into the history that is under way
-	sooner  chan struct{}   // of one: Run has something to do earlier than it knows
+	asks    chan struct{}   // holds one value for each look into the history in progress
+	sooner  chan struct{}   // of one: Run has something to do earlier than planned
 	life    context.Context // ends when the hub is closed
 	end     context.CancelCauseFunc
-	running sync.WaitGroup // reads and looks, which go on when their callers have gone
+	running sync.WaitGroup // reads and looks, which continue after their callers have left
 	feeds   feeds
 
 	hits, misses, shared atomic.Int64 // of reads
@@ -126,7 +126,7 @@ func (h *Hub) View(do func(v *view.View, now time.Duration)) {
 	do(h.view, h.now())
 }
 
-// Hold has an election remembered until release is called.
+// Hold keeps an election in the view until release is called.
 func (h *Hub) Hold(name leadership.Election) (release func()) {
 	var e *view.Election
 	h.View(func(v *view.View, _ time.Duration) { e = v.Hold(name) })
@@ -148,13 +148,13 @@ func (h *Hub) unlock() {
 	h.mu.Unlock()
 }
 
-// Learn takes an answer of the store on an election, to a call that began at that time. It does not
+// Learn remembers the store's answer about an election, to a call that began at asked. It does not
 // block.
 func (h *Hub) Learn(l *leadership.Lease, from view.Source, asked time.Duration) {
 	h.View(func(v *view.View, now time.Duration) { h.learn(v, l, from, asked, now) })
 }
 
-// LearnAll is Learn for what a batch has committed.
+// LearnAll is Learn for the results of a batch of renewals.
 func (h *Hub) LearnAll(all []leadership.Result, asked time.Duration) {
 	h.View(func(v *view.View, now time.Duration) {
 		for i := range all {
@@ -171,7 +171,7 @@ func (h *Hub) learn(v *view.View, l *leadership.Lease, from view.Source, asked, 
 	}
 }
 
-// Follow arranges that the end of a lease is recorded that a reader is about to watch; see
+// Follow arranges that the end of a lease that a reader is about to watch will be recorded; see
 // view.View. It does not block.
 func (h *Hub) Follow(l leadership.Lease) {
 	h.View(func(v *view.View, now time.Duration) { v.Follow(l, now) })
@@ -183,7 +183,7 @@ func (h *Hub) RenewedHere() (all []view.Renewal) {
 	return all
 }
 
-// RenewedElsewhere takes the news of leases that another instance has renewed; see view.View.
+// RenewedElsewhere notes that another instance has renewed leases; see view.View.
 func (h *Hub) RenewedElsewhere(all ...view.Renewal) {
 	h.View(func(v *view.View, now time.Duration) {
 		for _, r := range all {
@@ -192,7 +192,7 @@ func (h *Hub) RenewedElsewhere(all ...view.Renewal) {
 	})
 }
 
-// Appended takes the news that the journal of an election has come to an index. It does not block.
+// Appended notes that the journal of an election has reached an index. It does not block.
 func (h *Hub) Appended(name leadership.Election, i leadership.Index) {
 	h.View(func(v *view.View, _ time.Duration) {
 		if v.Appended(name, i) {
@@ -210,7 +210,7 @@ func (h *Hub) Publish(events ...leadership.Event) {
 				continue
 			}
 			h.wake(e.Election)
-			if e.Election == leadership.HaltsElection { // which bars the lines of others
+			if e.Election == leadership.HaltsElection { // a halt concerns the lines of other elections
 				for other := range v.All() {
 					wakeLines(other)
 				}
@@ -230,9 +230,9 @@ func (h *Hub) MembersChanged(name leadership.Election) {
 	})
 }
 
-// SetLive says whether the hub is told of every event from now on. Every call wakes all listeners.
-// If the hub is told of every event, it looks into the history once, because some may have been
-// missed before; if not, it looks each view.Poll.
+// SetLive sets whether the hub is told of every event from now on. Every call wakes all listeners.
+// If live, the hub looks into the history once, because some events may have been missed before; if
+// not, it looks every view.Poll.
 func (h *Hub) SetLive(live bool) {
 	h.View(func(v *view.View, now time.Duration) {
 		v.SetLive(live, now)
@@ -250,15 +250,15 @@ func (h *Hub) Live() bool {
 	return h.view.Live()
 }
 
-// Current reports whether it is known, without a look, that the revision is the election's newest:
-// the election is watched, and its last known revision is that one.
+// Current reports whether r is known, without a look, to be the election's newest revision: the
+// election is watched, and r is its last known revision.
 func (h *Hub) Current(e leadership.Election, r leadership.Revision) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.view.Current(e, r)
 }
 
-// wake wakes all listeners of an election. Call with the mutex held, as all methods below.
+// wake wakes all listeners of an election. Call this and all methods below with the mutex held.
 func (h *Hub) wake(name leadership.Election) {
 	if e := h.view.Find(name); e != nil {
 		h.wakeAll(e)
@@ -280,11 +280,11 @@ func wakeLines(e *view.Election) {
 	}
 }
 
-// Close ends all watches and feeds with the cause, now and later. Idempotent.
+// Close ends all present and future watches and feeds with the cause. Idempotent.
 func (h *Hub) Close(cause error) { h.end(cause) }
 
-// Done is closed once the hub is.
+// Done returns a channel that is closed once the hub is closed.
 func (h *Hub) Done() <-chan struct{} { return h.life.Done() }
 
-// Cause is what Close was given; nil before.
+// Cause returns the cause that the hub was closed with; nil before.
 func (h *Hub) Cause() error { return context.Cause(h.life) }

@@ -16,8 +16,8 @@ func (h *Hub) Reads() (hits, misses, shared int64) {
 	return h.hits.Load(), h.misses.Load(), h.shared.Load()
 }
 
-// WaitReads waits for reads of the store that go on after their callers have gone; that takes the
-// cache's expiry at most. Call it when Read will not be called any more.
+// WaitReads waits for reads of the store that continue after their callers have left; that takes at
+// most the cache's expiry. Call it once Read is no longer called.
 func (h *Hub) WaitReads() { h.running.Wait() }
 
 // Read answers from memory or, if that has nothing or the request is Strong, from the store. It
@@ -27,8 +27,8 @@ func (h *Hub) WaitReads() { h.running.Wait() }
 // when Read returns; ReadAt is when the store was read, by its own clock. An answer that was not
 // asked for as Strong has an Age even if the store was asked for it.
 //
-// Errors: those of the store, of which only NotFound is kept, as a lease is, and comes with an Age
-// then; RevisionMismatch, with the election as it is, if the store has less than Known;
+// Errors: those of the store, of which only NotFound is cached, as a lease is, and then comes with
+// an Age; RevisionMismatch, with the election, if the store has an older revision than Known;
 // StoreUnavailable if ctx ended, or if the store took longer than the expiry.
 func (h *Hub) Read(ctx context.Context, r leadership.ReadRequest) (leadership.Reading, error) {
 	if !r.Strong {
@@ -44,8 +44,8 @@ func (h *Hub) Read(ctx context.Context, r leadership.ReadRequest) (leadership.Re
 	return reading, err
 }
 
-// Doubt reads an election of which an event may not come to Publish: its caller gave up during the
-// commit, which the read comes after. If the read fails, another strong one shows the change.
+// Doubt reads an election that may have changed without a call of Publish: its caller gave up
+// during the commit. If the read fails, the next strong read shows the change.
 func (h *Hub) Doubt(e leadership.Election) {
 	h.running.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), h.expiry)
@@ -66,7 +66,7 @@ func (h *Hub) fresh(r leadership.ReadRequest) (reading leadership.Reading, absen
 	if l == nil {
 		return reading, nil, false
 	}
-	now := h.now() // after the lease was found, or its age would be too low
+	now := h.now() // after the lease was found: otherwise its age would be too low
 	switch {
 	case now >= l.Over(h.bound(r.Election)):
 		return reading, nil, false
@@ -76,8 +76,8 @@ func (h *Hub) fresh(r leadership.ReadRequest) (reading leadership.Reading, absen
 	return h.aged(l, now-l.Asked), nil, true
 }
 
-// bound is how old a cached reading may be. Leases are granted by the halts, whose age does not
-// depend on the configuration.
+// bound returns how old a cached reading may be. For the halts, which grants depend on, the
+// configuration cannot make it longer than the default.
 func (h *Hub) bound(e leadership.Election) time.Duration {
 	if e == leadership.HaltsElection {
 		return min(h.expiry, DefaultExpiry)
@@ -109,15 +109,15 @@ func (h *Hub) miss(ctx context.Context, r leadership.ReadRequest) (leadership.Re
 			h.shared.Add(1)
 		}
 		reading, err := h.await(ctx, l)
-		// A read that others began before this call may have missed what its reader has seen. The
-		// next one has not.
+		// A read that began before this call may miss a revision that this reader has seen. The
+		// next one does not.
 		if own || again || !behind(r.Known, reading, err) {
 			return reading, err
 		}
 	}
 }
 
-// behind reports whether the store's answer is older than what a reader has seen.
+// behind reports whether the store's answer is older than the revision that a reader has seen.
 func behind(known leadership.Revision, reading leadership.Reading, err error) bool {
 	if err != nil {
 		return known > 0 && errors.Is(err, leadership.NotFound)
@@ -131,7 +131,7 @@ func refuseBehind(known leadership.Revision, l leadership.Lease) error {
 		known, l.Election, l.Revision)}
 }
 
-// ask reads the store. It learns from a refusal, too.
+// ask reads the store. It also learns from the lease in a refusal.
 func (h *Hub) ask(ctx context.Context, e leadership.Election, asked time.Duration) (leadership.Lease, error) {
 	l, err := h.store.Get(ctx, e)
 	if refusal, ok := errors.AsType[*leadership.Error](err); ok && refusal.Lease != nil {
@@ -143,14 +143,14 @@ func (h *Hub) ask(ctx context.Context, e leadership.Election, asked time.Duratio
 	return l, nil
 }
 
-// landing is a read of the store that is under way, for all callers that wait for it.
+// landing is a read of the store in progress, shared by all callers that wait for it.
 type landing struct {
 	election leadership.Election
 	asked    time.Duration       // before the store was asked
 	known    leadership.Revision // the newest known revision when it began: it may miss newer ones
 	done     chan struct{}       // closed once all below is set
 
-	lease    *view.Lease // nil if there is none, and err or panicked say why
+	lease    *view.Lease // nil if there is none; then err or panicked is set
 	err      error
 	panicked any
 }
@@ -193,7 +193,7 @@ func (h *Hub) carryOut(ctx context.Context, l *landing) {
 	}
 }
 
-// land keeps the result of a read, unless something newer is known.
+// land caches the result of a read, unless something newer is known.
 func (h *Hub) land(l *landing, brought *leadership.Lease) {
 	h.View(func(v *view.View, now time.Duration) {
 		if h.landings[l.election] == l {
@@ -207,8 +207,8 @@ func (h *Hub) land(l *landing, brought *leadership.Lease) {
 	})
 }
 
-// missing returns the tombstone of an election that the read did not find; one that was never seen
-// has a name alone.
+// missing returns the tombstone of an election that the read did not find; for one that was never
+// seen it has only the name.
 func (l *landing) missing() (leadership.Lease, bool) {
 	refusal, ok := errors.AsType[*leadership.Error](l.err)
 	switch {

@@ -11,16 +11,15 @@ import (
 )
 
 const (
-	maxTasks    = 16 // that Run carries out at the same time
+	maxTasks    = 16 // that Run carries out concurrently
 	taskTimeout = 10 * time.Second
-	minNap      = 10 * time.Millisecond // moments that lie closer together share a wake-up
-	maxNap      = time.Minute           // a timer stands still while the machine is suspended
+	minNap      = 10 * time.Millisecond // times that are closer together share a wake-up
+	maxNap      = time.Minute           // because a timer stands still while the machine is suspended
 )
 
 // Run does what the view asks for, and keeps the journal of the feeds, until ctx ends; then it
-// waits for the calls that are under way. Call it once. Without it an unseen expiry is not
-// recorded, the history is not read for missed events unless a watch begins, and feeds come to a
-// halt.
+// waits for the calls in progress. Call it once. Without it expiries are not recorded, the history
+// is not read for missed events unless a watch begins, and feeds get no events.
 func (h *Hub) Run(ctx context.Context) {
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -84,7 +83,7 @@ func (h *Hub) carryOutTask(ctx context.Context, t view.Task) {
 	}
 }
 
-// expire has the end of a lease recorded, if the lease has ended.
+// expire records the end of a lease, if the lease has ended.
 func (h *Hub) expire(ctx context.Context, t view.Task) {
 	ctx, cancel := context.WithTimeout(ctx, taskTimeout)
 	defer cancel()
@@ -102,7 +101,7 @@ func (h *Hub) expire(ctx context.Context, t view.Task) {
 	}
 }
 
-// lookKey tells one look into the history from another.
+// lookKey identifies a look into the history.
 type lookKey struct {
 	election leadership.Election
 	view.Look
@@ -111,14 +110,14 @@ type lookKey struct {
 // look is one read of an election's history, shared by all callers that want the same at the same
 // time.
 type look struct {
-	done chan struct{} // closed once what follows is set
+	done chan struct{} // closed once the following fields are set
 
 	events  []leadership.Event
 	err     error
 	failure int // the number of err
 }
 
-// failed returns the number of the failure, if that is what a waiter was told.
+// failed returns the number of the failure if told is its error, and 0 otherwise.
 func (l *look) failed(told error) int {
 	if told == nil {
 		return 0
@@ -131,7 +130,7 @@ func (l *look) failed(told error) int {
 	}
 }
 
-// look returns the look that is under way, or begins one. The mutex is held.
+// look returns the look in progress, or begins one. Call with the mutex held.
 func (h *Hub) look(e leadership.Election, want view.Look) *look {
 	key := lookKey{e, want}
 	l, ok := h.looks[key]
@@ -150,7 +149,7 @@ func (l *look) carryOut(h *Hub, key lookKey) {
 		l.events, err = h.store.Events(ctx, leadership.EventsRequest{Election: key.election, After: key.After, Limit: leadership.MaxPageSize})
 		return err
 	})
-	if errors.Is(err, leadership.NotFound) { // it was never seen, and may come yet
+	if errors.Is(err, leadership.NotFound) { // it does not exist yet
 		err = nil
 	}
 	l.err = err
@@ -165,7 +164,7 @@ func (l *look) carryOut(h *Hub, key lookKey) {
 }
 
 // wait returns the result of the look. If that is neither events nor an error, there may still be
-// events: look again. Errors are the store's, ctx's, and the hub's cause.
+// events: the caller must look again. Errors are the store's, ctx's, and the hub's cause.
 func (l *look) wait(ctx context.Context, h *Hub) ([]leadership.Event, error) {
 	if err := h.wait(ctx, l.done, time.Time{}); err != nil {
 		return nil, err

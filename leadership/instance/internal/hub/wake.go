@@ -2,15 +2,15 @@ package hub
 
 import "sync"
 
-// wakeMutex is a mutex whose holder wakes others. They wake when it is unlocked, so that they need
-// not wait for it.
+// wakeMutex is a mutex whose holder wakes waiting goroutines. They are woken when it is unlocked,
+// so that they need not wait for it.
 type wakeMutex struct {
 	sync.Mutex
 	waking []chan struct{}
 }
 
-// wait returns a channel that is closed at the next wake of news. Call with the mutex held: what
-// happens after the check cannot be missed.
+// wait returns a channel that is closed at the next wake of news. Call with the mutex held, so that
+// no wake after the caller's check is missed.
 func (m *wakeMutex) wait(news *chan struct{}) <-chan struct{} {
 	if *news == nil {
 		*news = make(chan struct{})

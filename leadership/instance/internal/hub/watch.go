@@ -15,10 +15,10 @@ type Watch struct {
 	hub      *Hub
 	election *view.Election // nil once it is closed; guarded by the hub's mutex
 	after    leadership.Revision
-	failure  int // the number of the last that was returned
+	failure  int // the number of the last failure that was returned
 
-	newest   *view.Report  // that is known, as of the last glance
-	report   *view.Report  // the last that was returned or seen
+	newest   *view.Report  // the newest known report, as of the last glance
+	report   *view.Report  // the last report that was returned or seen
 	reportAt time.Duration // no other report is returned before that
 
 	members Members // nil for none
@@ -27,20 +27,20 @@ type Watch struct {
 
 // Members has the changes of an election's members for a Watch. Its methods do not block.
 type Members interface {
-	// Sent says under which token the last event was that the watch has returned.
+	// Sent is called with the token of the last event that the watch has returned.
 	Sent(leadership.Token)
-	// Changes returns the changes since it was called last. MembersChanged of the hub is called
-	// when there are new ones.
+	// Changes returns the changes since its last call. Hub.MembersChanged is called when there are
+	// new ones.
 	Changes() []leadership.MemberChange
 	// Close is called once, when the watch is closed.
 	Close()
 }
 
-// News is what Listen returns: one of them.
+// News is the result of Listen: one of its fields is set.
 type News struct {
-	Events  []leadership.Event // they are shared, and must not be changed
+	Events  []leadership.Event // shared: must not be changed
 	Report  *view.Report
-	Members []leadership.MemberChange // so, too
+	Members []leadership.MemberChange // shared: must not be changed
 }
 
 // Watch returns a watch on the events after the revision, 0 for all. The caller must close it. The
@@ -71,29 +71,28 @@ func (w *Watch) Close() {
 	}
 }
 
-// Tell has Listen return changes of members. It is set before the Watch is used.
+// Tell makes Listen return changes of members. Call it before the Watch is used.
 func (w *Watch) Tell(m Members) { w.members = m }
 
-// OnClose has do called by Close. There is one for each Watch, and it is set before the Watch is
-// used.
+// OnClose sets the one function that Close calls. Call it before the Watch is used.
 func (w *Watch) OnClose(do func()) { w.closed = do }
 
 // After returns the revision of the last event that the watch returned.
 func (w *Watch) After() leadership.Revision { return w.after }
 
-// Ready returns the events after those that were returned before, maybe none, without waiting for
-// new ones; it may wait for the history. It is otherwise like Next.
+// Ready returns the events that follow those already returned, perhaps none, without waiting for
+// new ones; it may wait for the history. Otherwise it is like Next.
 func (w *Watch) Ready(ctx context.Context) ([]leadership.Event, error) {
 	events, _, failed, err := w.ready(ctx)
 	return events, cmp.Or(err, failed)
 }
 
-// Next blocks until there are events after those that were returned before, and returns them, at
-// least one. They are shared, and must not be changed.
+// Next blocks until there are events that follow those already returned, and returns at least one.
+// They are shared, and must not be changed.
 //
 // Errors: ctx's; the cause that the Hub was closed with; HistoryCompacted if the next events are no
 // longer kept; those of the store. After an error Next may be called again, and nothing is lost;
-// while the store is away it fails once a second.
+// while the store is unavailable it fails once a second.
 func (w *Watch) Next(ctx context.Context) ([]leadership.Event, error) {
 	for {
 		events, news, _, err := w.ready(ctx)
@@ -109,10 +108,9 @@ func (w *Watch) Next(ctx context.Context) ([]leadership.Event, error) {
 // reportEvery is how often a watch returns a report at most.
 const reportEvery = time.Second
 
-// Listen is Next that returns changes of members and reports as well, each after the events that
-// are there. Of reports it returns those that this instance learns of, because the leader renews
-// here or because a reader asked. If they come more often than once a second, only the last is
-// returned.
+// Listen is Next that also returns changes of members and reports, after the available events. It
+// returns the reports that this instance learns of, because the leader renews here or because a
+// reader asked. If they come more often than once a second, only the last is returned.
 func (w *Watch) Listen(ctx context.Context) (News, error) {
 	for {
 		events, wake, _, err := w.ready(ctx)
@@ -141,7 +139,7 @@ func (w *Watch) Listen(ctx context.Context) (News, error) {
 // Seen says that the reader has seen the report of the lease.
 func (w *Watch) Seen(l leadership.Lease) { w.report = view.ReportOf(l) }
 
-// reported returns the report that is due, or in what time one is; 0 if there is none.
+// reported returns the report that is due, or the time until one is; 0 if there is none.
 func (w *Watch) reported() (report *view.Report, left time.Duration) {
 	if !w.newest.After(w.report) {
 		return nil, 0
@@ -154,8 +152,8 @@ func (w *Watch) reported() (report *view.Report, left time.Duration) {
 	return w.report, 0
 }
 
-// ready returns the events there are or, if there are none, what to wait for. failed is why the
-// history cannot be read just now.
+// ready returns the available events or, if there are none, the channel to wait for. failed is why
+// the history cannot be read at present.
 func (w *Watch) ready(ctx context.Context) (events []leadership.Event, news <-chan struct{}, failed, err error) {
 	for len(events) == 0 && err == nil {
 		if err = w.hub.over(ctx); err != nil {
@@ -178,8 +176,8 @@ func (w *Watch) ready(ctx context.Context) (events []leadership.Event, news <-ch
 	return events, news, failed, err
 }
 
-// glance returns the events in memory or, if there are none, what to wait for: news, or a look into
-// the history. failed is an error that the watch has not returned yet.
+// glance returns the events in memory or, if there are none, the news channel or the look into the
+// history to wait for. failed is an error that the watch has not returned yet.
 func (w *Watch) glance() (events []leadership.Event, news <-chan struct{}, l *look, failed, err error) {
 	h := w.hub
 	now := h.now() // before the mutex, which thousands of watches want at once

@@ -7,14 +7,14 @@ import (
 	"regent/leadership"
 )
 
-// window is the part of the history of all elections that is in memory. The journal's mutex guards
+// window is the part of the history of all elections that is in memory. The mutex of feeds guards
 // it.
 //
-// The entries of one election stand in it in order and without a gap. Those of different elections
-// stand in no order; but of all events that were committed after from,
+// The entries of one election are in order and without a gap. Those of different elections are in
+// no particular order; but of all events that were committed after from,
 //
 //   - those up to mark are among the entries;
-//   - those up to the cursor of an entry stand no later than it.
+//   - those up to the cursor of an entry are not later than the entry.
 type window struct {
 	began   time.Time // events of unknown elections that were committed up to this instant are not new
 	from    time.Time
@@ -23,8 +23,8 @@ type window struct {
 	first   int                                         // the number of entries[0]; it only rises
 	known   map[leadership.Election]leadership.Revision // of the last entry of each election; see forget
 	fresh   int                                         // how many entries were committed after mark
-	size    int                                         // how many entries there are at most, but for those that widen adds
-	most    int                                         // how many elections are known at most, when take returns
+	size    int                                         // the most entries that there are, except for those that widen adds
+	most    int                                         // the most elections that are known when take returns
 }
 
 // maxEntries is how many events of all elections are kept in memory. It is well above
@@ -32,12 +32,12 @@ type window struct {
 // read.
 const maxEntries = 16 << 10
 
-// maxKnown is of how many elections the newest revision is kept in memory. The next event of one
-// that is forgotten costs a look.
+// maxKnown is the number of elections whose newest revision is kept in memory. The next event of a
+// forgotten election costs a look.
 const maxKnown = 8 * maxEntries
 
-// hear enters the event if it is the next of its election, or the first ever. If it is news and
-// neither, something may be missing before it.
+// hear enters the event if it is the next of its election, or the first ever. missing reports that
+// it is news but neither, so that events may be missing before it.
 func (w *window) hear(e leadership.Event) (entered, missing bool) {
 	if !w.news(e) {
 		return false, false
@@ -66,8 +66,8 @@ func (w *window) enter(e leadership.Event) {
 	}
 }
 
-// take enters the new ones of events from the history. These must be all that were committed after
-// the mark, or after an earlier instant, up to the new mark.
+// take enters those events from the history that are new. The events must be all that were
+// committed after the present mark, or an earlier instant, up to the new mark.
 func (w *window) take(events []leadership.Event, mark time.Time) {
 	order(events)
 	for _, e := range events {
@@ -99,13 +99,13 @@ func (w *window) forget() {
 	}
 }
 
-// widen lets the window reach back to an instant before its own. It takes all events that were
-// committed after that, and some from before. It returns by how much the numbers of the earlier
-// entries have risen.
+// widen extends the window back to the instant from. events must be all that were committed after
+// it, and may include some from before. It returns by how much the numbers of the existing entries
+// have risen.
 func (w *window) widen(events []leadership.Event, from, mark time.Time) (risen int) {
 	w.take(events, mark)
 	older := w.older(events)
-	rest := w.mark // what stands later than an entry was committed after this instant
+	rest := w.mark // events later than the entry were committed after this instant
 	for _, i := range w.entries {
 		rest = earliest(rest, justBefore(i.Event))
 	}
@@ -118,8 +118,7 @@ func (w *window) widen(events []leadership.Event, from, mark time.Time) (risen i
 	return len(older)
 }
 
-// older returns the events that come before the entries of their election, as far as none is
-// missing between.
+// older returns the events that directly precede the entries of their election, without a gap.
 func (w *window) older(events []leadership.Event) []Item {
 	oldest := make(map[leadership.Election]leadership.Revision)
 	for _, i := range slices.Backward(w.entries) {
@@ -137,8 +136,8 @@ func (w *window) older(events []leadership.Event) []Item {
 	return older
 }
 
-// justBefore is the last instant before the event's. Other events may have been committed at the
-// same.
+// justBefore returns the last instant before the event's, at which other events may have been
+// committed.
 func justBefore(e leadership.Event) time.Time { return e.At.Add(-time.Nanosecond) }
 
 // place returns the number of the first entry that was committed after the instant.
@@ -150,12 +149,11 @@ func (w *window) place(at time.Time) int {
 	return w.end()
 }
 
-// end is the number that the next entry will have.
+// end returns the number of the next entry.
 func (w *window) end() int { return w.first + len(w.entries) }
 
-// order puts the events of each election in the order of their revisions, in the places that they
-// have together: they come in the order of their times, and the clocks of a store's servers may
-// differ.
+// order sorts the events of each election by revision, within the places that this election's
+// events have. They come sorted by time, and the clocks of a store's servers may differ.
 func order(events []leadership.Event) {
 	newest := make(map[leadership.Election]leadership.Revision)
 	for n, e := range events {
@@ -166,7 +164,7 @@ func order(events []leadership.Event) {
 	}
 }
 
-// sink brings the last event down to its place among those of its election.
+// sink moves the last event down to its place among the events of its election.
 func sink(events []leadership.Event) {
 	at := len(events) - 1
 	for n, e := range slices.Backward(events[:at]) {

@@ -9,7 +9,7 @@ import (
 	"regent/leadership/instance/internal/view"
 )
 
-// record is a member as one instance, or all together, know it.
+// record is the state of a member, as one instance or all together know it.
 type record struct {
 	role     leadership.Role
 	seen     leadership.Token
@@ -17,16 +17,17 @@ type record struct {
 	position int
 	note     string
 	noted    time.Duration // when the note was heard
-	joined   bool          // it keeps its membership by joining again
-	inLine   bool          // it stands in line, and follows the token that its instance knows
-	reader                 // of the journal
+	joined   bool          // the member keeps its membership by joining again
+	inLine   bool          // the member stands in line, and follows the token that its instance knows
+	reader                 // its progress in the journal
 }
 
 var ranks = map[leadership.Role]int{
 	leadership.RoleLeader: 5, leadership.RoleCandidate: 4, leadership.RoleWitness: 3, leadership.RoleWorker: 2, leadership.RoleFollower: 1,
 }
 
-// add adds what another instance, or another way of being there, says of the same member.
+// add merges another record of the same member: by another instance, or for another way of being a
+// member.
 func (a *record) add(b record) {
 	if ranks[b.role] > ranks[a.role] {
 		a.role = b.role
@@ -42,8 +43,8 @@ func (a *record) add(b record) {
 	a.follows, a.applied = a.follows || b.follows, max(a.applied, b.applied)
 }
 
-// local adds to all in which ways the member is here; one that is connected is heard of now. What
-// it follows because it stands in line is left out.
+// local merges into all every way in which the node is a member here; a connected member is heard
+// of now. It leaves out the token that a member follows because it stands in line.
 func (n *node) local(all *record, now time.Duration) {
 	if j := n.joined; j.role != "" {
 		all.add(record{role: j.role, seen: j.seen, heard: j.heard, note: j.note, noted: j.heard, joined: true})
@@ -63,7 +64,7 @@ func (n *node) local(all *record, now time.Duration) {
 	}
 }
 
-// gather adds to all what is known of the member, here and from others.
+// gather merges into all everything that is known of the member, here and from other instances.
 func (n *node) gather(all *record, now time.Duration) {
 	n.local(all, now)
 	if n.place.role != "" {
@@ -81,8 +82,8 @@ func (n *node) gather(all *record, now time.Duration) {
 	}
 }
 
-// member returns the member, without what this instance believes of the leader; ok is false if it
-// is absent.
+// member returns the record of the member, without counting that it leads; ok is false if it is
+// absent.
 func (n *node) member(now time.Duration) (m record, ok bool) {
 	leads := n.leads
 	n.leads = false
@@ -91,8 +92,8 @@ func (n *node) member(now time.Duration) (m record, ok bool) {
 	return m, m.role != ""
 }
 
-// Members returns the members of an election in the order of their ids, each once. The election is
-// as the store has described it so long ago; its leader is one of them.
+// Members returns the members of an election in the order of their ids, each once. l is the
+// election as the store described it age ago; its leader is one of the members.
 func (r *Registry) Members(l leadership.Lease, age, now time.Duration) []leadership.Member {
 	known := make(map[leadership.CandidateID]record)
 	if e, ok := r.elections[l.Election]; ok {
@@ -129,7 +130,7 @@ func (r *Registry) Present(name leadership.Election, id leadership.CandidateID, 
 	return n != nil && n.shown != ""
 }
 
-// Status is how the members of an election stand to its leader and its quorum.
+// Status sums up the members of an election with respect to its leader and its quorum.
 type Status struct {
 	Present       int  // of the electorate
 	ReadOnly      bool // the quorum was lost for longer than the grace time, while the election had its leader
@@ -137,7 +138,7 @@ type Status struct {
 	Diverged      bool // a member follows another token than the leader's
 }
 
-// Status sums up the members of an election that the store has described so long ago.
+// Status sums up the members of an election that the store described age ago.
 func (r *Registry) Status(l leadership.Lease, members []leadership.Member, age, now time.Duration) Status {
 	s := Status{Participation: 1}
 	follow := 0
@@ -190,10 +191,10 @@ func (r *Registry) quorum(name leadership.Election, q leadership.QuorumPolicy, l
 		return present, 0
 	}
 	slices.Sort(absent)
-	return present, absent[q.Needed()-1] // before that, so many were present
+	return present, absent[q.Needed()-1] // before that, enough were present
 }
 
-// Stats is what metrics show of the members.
+// Stats has the numbers of members for metrics.
 type Stats struct {
 	Own      map[leadership.Role]int64 // members that are at this instance
 	ReadOnly int64                     // elections
@@ -228,9 +229,9 @@ func (r *Registry) leases() (all []view.Lease) {
 	return all
 }
 
-// lease returns the lease of an election as the store has said it last, but with the present
-// leader, who leads since that was noticed; nil if it is not known, or the election has no members.
-// Call it within View.
+// lease returns the store's last answer about the election, but with the present leader, acquired
+// when that was noticed; nil if there is no answer, or the election has no members. Call it within
+// View.
 func (e *election) lease() *view.Lease {
 	last := e.known.Last()
 	if e.present == 0 || last == nil || last.Absent != nil {

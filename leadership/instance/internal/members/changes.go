@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// logged is for how long changes are kept for the watchers, who are told of each at once: once
-	// or twice as long, and no more than maxLog of one election. One that comes later misses some.
+	// logged is how long changes are kept for the watchers, which are woken at once: up to twice as
+	// long, and no more than maxLog of one election. A watcher that asks later misses some.
 	logged = time.Minute
 	maxLog = leadership.MaxMembers
 )
@@ -28,8 +28,8 @@ func (r *Registry) Unwatch(name leadership.Election) {
 	}
 }
 
-// Writing says whether the leader of a watched election may write. It returns nothing if no leader
-// is known, or no quorum is asked for.
+// Writing returns, as a change, whether the leader of a watched election may write. It returns
+// nothing if no leader is known, or if there is no quorum policy.
 func (r *Registry) Writing(name leadership.Election, now time.Duration) []leadership.MemberChange {
 	e := r.elections[name]
 	var l *view.Lease
@@ -47,7 +47,7 @@ func (r *Registry) Writing(name leadership.Election, now time.Duration) []leader
 	return []leadership.MemberChange{c}
 }
 
-// governed is lease, and nil as well if no quorum is asked for and none was. Call it within View.
+// governed is lease, but also nil if there is and was no quorum policy. Call it within View.
 func (e *election) governed() *view.Lease {
 	last := e.known.Last()
 	if last == nil || last.Config.Ballot.Quorum.Electorate == "" && e.writing.ID == "" {
@@ -56,7 +56,8 @@ func (e *election) governed() *view.Lease {
 	return e.lease()
 }
 
-// writing says whether a leader may write; nothing if there is none.
+// writing returns, as a change, whether the leader may write; the zero change if there is no
+// leader.
 func (r *Registry) writing(l *view.Lease, now time.Duration) (c leadership.MemberChange) {
 	if l.LeaderID == "" {
 		return c
@@ -70,7 +71,7 @@ func (r *Registry) writing(l *view.Lease, now time.Duration) (c leadership.Membe
 	return c
 }
 
-// tellWriting tells the watchers whether leaders may write, where that has changed: of a new leader
+// tellWriting tells the watchers of changes whether leaders may write. For a new leader it tells
 // only that it must not.
 func (r *Registry) tellWriting(now time.Duration) {
 	var all []*view.Lease
@@ -93,11 +94,11 @@ func (r *Registry) tellWriting(now time.Duration) {
 	}
 }
 
-// Newest, as a number to ask Changes with, returns none.
+// Newest, as the from of Changes, returns no changes.
 const Newest = math.MaxUint64
 
-// Changes returns the changes of a watched election from that number on, and the number to ask with
-// next. They are shared and must not be changed.
+// Changes returns the changes of a watched election from that number on, and the from of the next
+// call. They are shared and must not be changed.
 func (r *Registry) Changes(name leadership.Election, from uint64) (changes []leadership.MemberChange, next uint64) {
 	e := r.elections[name]
 	next = e.first + uint64(len(e.log))
@@ -124,8 +125,8 @@ func (r *Registry) touch(e *election) {
 	}
 }
 
-// Touched returns the elections whose members have changed in any way since it was called last, and
-// whether there is something new for Changes.
+// Touched returns the elections whose members have changed in any way since its last call, and
+// whether Changes has new changes of them.
 func (r *Registry) Touched() map[leadership.Election]bool {
 	touched := r.touched
 	if len(touched) > 0 {
@@ -134,7 +135,7 @@ func (r *Registry) Touched() map[leadership.Election]bool {
 	return touched
 }
 
-// cutLogs forgets the changes that the watchers have had time for.
+// cutLogs drops old changes; see logged.
 func (r *Registry) cutLogs(now time.Duration) {
 	if now < r.cutAt {
 		return

@@ -4,12 +4,11 @@
 //
 // # Who is authoritative for what
 //
-//	the member     that it is there, and which token it follows. Nothing is checked
-//	the instance   which of its callers are members. A sheet repeats what its instance knows
-//	the view       who leads, under which token and policy, as far as the instance knows. Of that
-//	               the registry has only the term that it noticed last, to tell what has changed
-//	the store      all that counts. That a quorum is present is a policy; it does not keep
-//	               leaders apart
+//	the member     that it is present, and which token it follows. Neither is checked
+//	the instance   which of its callers are members. Its sheets repeat that
+//	the view       the leader, its token and policy, as far as the instance knows. The registry
+//	               has only the term that it noticed last, to detect changes
+//	the store      all decisions. A quorum is a policy; it does not keep leaders apart
 //
 // # How a candidate becomes a member
 //
@@ -21,28 +20,27 @@
 //	journal        applied it
 //	it leads       while its term lasts
 //
-// A stream that has ended counts for another 5 s (Linger): most readers come back at once. A place
-// in line is kept as long by the line itself. That a candidate has left it, or that the instance of
-// a member has ended, is told to watchers only if it has not come back after 5 s. A member that is
-// there in several ways, or at several instances, is one member, with the first of the roles
-// leader, candidate, witness, worker and follower that it has anywhere.
+// A stream that has ended counts for another 5 s (Linger), because most readers come back at once.
+// The line itself keeps a place for as long. If a candidate leaves the line, or the instance of a
+// member ends, watchers are told only if the member has not come back after 5 s. A member in
+// several ways, or at several instances, is one member, with the first of the roles leader,
+// candidate, witness, worker and follower that it has anywhere.
 //
 // # Sheets
 //
-//	change   what has changed at an instance since its last sheet; a second after it has
-//	whole    all that it knows, in pieces; every 15 s while it has members
-//	         appends to journals and changes of proposals are told in one, 0.1 s after another
-//	         at the earliest
+//	change   the changes at an instance since its last sheet; a second after the change. Appends
+//	         to journals and changes of proposals are sent sooner, at most every 0.1 s
+//	whole    all members of the instance, in pieces; every 15 s while it has members
 //	bye      the instance ends: its members are forgotten at once
 //	ask      on any of them: the instance has just begun to hear, send a whole one
 //
 // Sheets may be lost, repeated, or overtake each other. They are numbered: an old one is dropped,
-// and what a lost one has said comes with the next whole one. The members of an instance that has
-// not been heard of for 40 s (Stale) are forgotten.
+// and the next whole sheet makes up for a lost one. The members of an instance that has not been
+// heard of for 40 s (Stale) are forgotten.
 //
 // # Bounds
 //
-// At most leadership.MaxMembers members join here, and so many candidates that stand in line here
-// are counted. Of other instances 256 are remembered, with 20,000 members each and 100,000 in all.
-// What is beyond that is not counted; a join is refused.
+// At most leadership.MaxMembers members may join here, and as many candidates in line here are
+// counted. 256 other instances are remembered, with 20,000 members each and 100,000 in all. Members
+// beyond that are not counted; a join is refused.
 package members

@@ -13,11 +13,11 @@ const (
 	maxCopies = 2 * leadership.MaxMembers  // of one instance
 	maxAll    = 10 * leadership.MaxMembers // of all instances together
 	// moved is by how much later a member must have joined at another instance for this one to
-	// forget it: more than a sheet takes, or both would.
+	// forget it. It is longer than a sheet takes, for otherwise both instances could forget it.
 	moved = 3 * time.Second
 )
 
-// incoming is what the sheets of the other instances have said.
+// incoming is the state received in the sheets of the other instances.
 type incoming struct {
 	peers  map[string]*peer
 	copies int // of all of them
@@ -26,25 +26,25 @@ type incoming struct {
 // peer is another instance.
 type peer struct {
 	heard time.Duration
-	seq   int64 // the newest that was heard
-	gone  bool  // it has said so
+	seq   int64 // of the newest sheet that was heard
+	gone  bool  // it has sent bye
 	whole struct {
 		first, of int64
 		got       map[int64]struct{}
 	}
 	copies map[*node]*copied
-	terms  map[*election]leadership.Token // that it knows, of elections with members in its line
+	terms  map[*election]leadership.Token // the tokens that it knows, of elections with members in its line
 }
 
 // copied is a member at another instance.
 type copied struct {
 	record
 	peer *peer
-	seq  int64 // of the sheet that has said so
+	seq  int64 // of the newest sheet that names the member
 }
 
-// ended is how the member has gone if its instance, which goes on, says that it is not there any
-// more: a join was not repeated in time, a stream has ended, or the member has left the line.
+// ended returns how the member has gone if its instance, which goes on, no longer names it: it
+// vanished if a join was not repeated in time; it left if a stream has ended or it left the line.
 func (c *copied) ended() leadership.MemberChangeType {
 	if c.joined {
 		return leadership.MemberVanished
@@ -52,21 +52,21 @@ func (c *copied) ended() leadership.MemberChangeType {
 	return leadership.MemberLeft
 }
 
-// Heard is what a sheet says beside its members.
+// Heard is the content of a sheet other than members.
 type Heard struct {
-	Ask       bool // for a whole sheet
+	Ask       bool // the sender asks for a whole sheet
 	Renewed   []Renewed
 	Journals  []Journal
 	Proposals []Asked
 }
 
-// Journal is where the journal of an election stands at least.
+// Journal is an index that the journal of an election has at least reached.
 type Journal struct {
 	Election leadership.Election
 	Index    leadership.Index
 }
 
-// Asked is how the proposals of an election stand.
+// Asked is the state of an election's proposals.
 type Asked struct {
 	Election leadership.Election
 	Proposals
@@ -75,8 +75,8 @@ type Asked struct {
 // errTooMany refuses the sheet of an instance beyond maxPeers.
 var errTooMany = fmt.Errorf("it comes from one instance more than the %d that are remembered", maxPeers)
 
-// Hear takes a sheet. The error says why it is invalid, or that some of it is not remembered. Hear
-// ignores old sheets, and those of this instance.
+// Hear handles a sheet. The error says why it is invalid, or that a part of it is not remembered.
+// Hear ignores old sheets, and those of this instance.
 func (r *Registry) Hear(data []byte, now time.Duration) (Heard, error) {
 	s, err := decode(data)
 	if err != nil || s.From == r.name {
@@ -119,7 +119,7 @@ func (r *Registry) Hear(data []byte, now time.Duration) (Heard, error) {
 	return heard, err
 }
 
-// head is where the journal stands at least: an append or a follower has come so far.
+// head returns the index that the journal has at least reached, by an append or a follower.
 func (p part) head() leadership.Index {
 	head := p.Journal
 	for _, m := range p.Members {
@@ -128,7 +128,7 @@ func (p part) head() leadership.Index {
 	return head
 }
 
-// next reports whether a sheet is newer than those that were heard, or a missing piece.
+// next reports whether a sheet is newer than all heard before, or a missing piece of a whole sheet.
 func (p *peer) next(s sheet) bool {
 	w := &p.whole
 	switch {
@@ -161,7 +161,7 @@ func (p *peer) complete() bool {
 	return true
 }
 
-// sweep forgets the members that are missing in a whole sheet.
+// sweep forgets the members that the last whole sheet did not name.
 func (r *Registry) sweep(p *peer, now time.Duration) {
 	for n, c := range p.copies {
 		if c.seq < p.whole.first {
@@ -171,7 +171,7 @@ func (r *Registry) sweep(p *peer, now time.Duration) {
 	}
 }
 
-// take takes what a sheet says of one election.
+// take applies the part of a sheet about one election.
 func (r *Registry) take(p *peer, s sheet, said part, now time.Duration) (err error) {
 	for _, d := range said.Left {
 		if n := r.find(said.Election, d.ID); n != nil {

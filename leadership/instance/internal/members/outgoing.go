@@ -7,16 +7,16 @@ import (
 	"regent/leadership"
 )
 
-// outgoing is what the next sheet of changes has to say.
+// outgoing collects the content of the next sheet of changes.
 type outgoing struct {
 	seq   int64
-	nodes map[*node]struct{}     // that may have changed
-	terms map[*election]struct{} // whose token has, while members stand in line
+	nodes map[*node]struct{}     // members that may have changed
+	terms map[*election]struct{} // elections whose token has changed, while members stand in line
 	left  map[leadership.Election]map[leadership.CandidateID]time.Duration
 	count int // of left
 
-	journals  map[leadership.Election]leadership.Index // that have grown by appends at this instance
-	proposals map[leadership.Election]Proposals        // of which this instance has to tell
+	journals  map[leadership.Election]leadership.Index // journals that have grown by appends at this instance
+	proposals map[leadership.Election]Proposals        // proposals that have changed by calls at this instance
 }
 
 func newOutgoing() outgoing {
@@ -55,8 +55,8 @@ type Renewed struct {
 	Left     time.Duration
 }
 
-// ChangedSheets returns sheets of what has changed since the last ones, none if nothing has, and of
-// the leases that were renewed here.
+// ChangedSheets returns sheets of the changes since the last ones and of the leases that were
+// renewed here; none if there are neither.
 func (r *Registry) ChangedSheets(renewed []Renewed, now time.Duration) [][]byte {
 	var b builder
 	b.changes(r, now)
@@ -65,9 +65,9 @@ func (r *Registry) ChangedSheets(renewed []Renewed, now time.Duration) [][]byte 
 	return r.number(b.pieces, false)
 }
 
-// WholeSheets returns sheets of all that this instance knows of its members, and of the leases that
-// were renewed here. With ask, the others are asked to send theirs, too. Without, there are none if
-// there is nothing to say.
+// WholeSheets returns sheets of all members of this instance, and of the leases that were renewed
+// here. With ask, the others are asked to send theirs, too. Without ask, it returns none if there
+// is nothing to tell.
 func (r *Registry) WholeSheets(ask bool, renewed []Renewed, now time.Duration) [][]byte {
 	var b builder
 	b.left(r, now)
@@ -75,7 +75,7 @@ func (r *Registry) WholeSheets(ask bool, renewed []Renewed, now time.Duration) [
 		b.member(n, now)
 	}
 	for n := range r.outgoing.nodes {
-		n.sent = n.comparable(now) // what it has ceased to be is missing in the whole
+		n.sent = n.comparable(now) // zero if it has gone: the whole sheet does not name it
 	}
 	r.outgoing.nodes, r.outgoing.terms = newOutgoing().nodes, newOutgoing().terms
 	b.logs(r)
@@ -108,15 +108,15 @@ func (r *Registry) number(pieces []sheet, isWhole bool) (encoded [][]byte) {
 		}
 		data, err := json.Marshal(s)
 		if err != nil {
-			panic(err) // it has texts and numbers alone
+			panic(err) // it has only texts and numbers
 		}
 		encoded = append(encoded, data)
 	}
 	return encoded
 }
 
-// comparable is what a sheet says of a member at this instance, but for what changes all the time;
-// zero if it is not here.
+// comparable returns the record of a member at this instance as a sheet tells it, without the
+// times, which always change; zero if it is not here.
 func (n *node) comparable(now time.Duration) record {
 	var all record
 	n.local(&all, now)
@@ -124,7 +124,7 @@ func (n *node) comparable(now time.Duration) record {
 	return all
 }
 
-// builder collects what sheets say, in pieces of a bounded size.
+// builder collects the content of sheets, in pieces of a bounded size.
 type builder struct {
 	pieces []sheet
 	parts  map[leadership.Election]int // in the last piece

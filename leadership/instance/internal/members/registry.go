@@ -10,42 +10,43 @@ import (
 )
 
 const (
-	// Linger is for how long a member counts after its stream has ended. One that has left the
-	// line, or whose instance or term has ended, does not count any more, but that it has gone is
-	// told only if it has not come back in this time.
+	// Linger is how long a member counts after its stream has ended. A member that has left the
+	// line, or whose instance or term has ended, no longer counts, but watchers are told only if it
+	// has not come back in this time.
 	Linger = 5 * time.Second
-	// Stale is for how long the members of another instance count after it was heard of last.
+	// Stale is how long the members of another instance count after it was last heard of.
 	Stale = 40 * time.Second
-	// remembered is for how long it is known when a member has gone: the longest grace time of a
-	// quorum.
+	// remembered is how long the registry remembers when a member has gone: the longest grace time
+	// of a quorum.
 	remembered = leadership.MaxGrace
 
-	maxAbsent = 2 * leadership.MaxMembers // members that have gone lately, and that no quorum counts
-	maxShare  = leadership.MaxMembers / 2 // members that one principal keeps here, or one election has
+	maxAbsent = 2 * leadership.MaxMembers // remembered members that have gone lately, and that no quorum counts
+	maxShare  = leadership.MaxMembers / 2 // members that one principal, or one election, may have here
 )
 
-// Registry is what one instance knows of the members of all elections.
+// Registry is one instance's knowledge of the members of all elections.
 type Registry struct {
 	name      string // of this instance in its sheets; "" if there are none
 	view      View
 	began     time.Duration
 	elections map[leadership.Election]*election
-	own       map[*node]struct{} // that are here in any way
-	absent    map[*node]struct{} // that have gone lately
-	members   int                // that have joined or follow a stream here
-	owned     map[string]int     // how many of them each principal keeps
-	standing  int                // that stand in line here
+	own       map[*node]struct{} // members at this instance in any way
+	absent    map[*node]struct{} // members that have gone lately
+	members   int                // how many have joined or follow a stream here
+	owned     map[string]int     // how many of these each principal has
+	standing  int                // how many stand in line here
 	touched   map[leadership.Election]bool
 	cutAt     time.Duration // when the logs are cut next
 	outgoing  outgoing
 	incoming  incoming
 }
 
-// View calls do with the view that knows who leads, which is locked until do returns.
+// View calls do with the view of the elections, which is locked until do returns.
 type View func(do func(v *view.View, now time.Duration))
 
-// New returns a registry that begins now. Name tells its sheets from those of other instances and
-// of other processes; without one it makes no sheets. Each of its elections is held in the view.
+// New returns a registry that begins now. name distinguishes its sheets from those of all other
+// processes; if it is empty, the registry makes no sheets. Each of its elections is held in the
+// view.
 func New(name string, known View, now time.Duration) *Registry {
 	return &Registry{
 		name:      name,
@@ -68,18 +69,18 @@ type election struct {
 	present int // how many of the nodes are members now
 	kept    int // how many have joined or follow a stream here
 	line    map[*node]struct{}
-	known   *view.Election // read it, and nothing else, in View
+	known   *view.Election // use it only within View, and only to read
 	noticed term
-	since   time.Duration // of that
+	since   time.Duration // when that was noticed
 
 	watchers int
-	writing  leadership.MemberChange   // whether the leader may write, as the watchers were told
+	writing  leadership.MemberChange   // whether the leader may write, as last told to the watchers
 	log      []leadership.MemberChange // while there are watchers
 	first    uint64                    // the number of log[0]
 	recent   uint64                    // the number of the first since the log was cut
 }
 
-// term is who leads, "" for none, under which token.
+// term is the leader, "" for none, and its token.
 type term struct {
 	leader leadership.CandidateID
 	token  leadership.Token
@@ -89,7 +90,7 @@ type term struct {
 type node struct {
 	election *election
 	id       leadership.CandidateID
-	owner    string // the principal that made it a member that is kept here; "" if none is known
+	owner    string // the principal that made it join or follow here; "" if unknown
 
 	joined joined
 	stream stream
@@ -98,13 +99,13 @@ type node struct {
 	leads  bool
 	copies map[*peer]*copied // from the sheets of others
 
-	shown  leadership.Role             // as which it is present; "" if it is absent
-	was    leadership.Role             // before it went; "" if it has never gone
-	saw    leadership.Token            // what it followed then
-	goneAt time.Duration               // so, too
-	why    leadership.MemberChangeType // so, too
-	tellAt time.Duration               // when that is told; 0 if it was, or if there is nothing to tell
-	sent   record                      // in the last sheet; the zero record if it was not there
+	shown  leadership.Role             // its present role; "" if it is absent
+	was    leadership.Role             // its role before it went; "" if it never went
+	saw    leadership.Token            // the token that it followed when it went
+	goneAt time.Duration               // when it went
+	why    leadership.MemberChangeType // how it went
+	tellAt time.Duration               // when watchers are told that; 0 if they were, or need not be
+	sent   record                      // as in the last sheet; the zero record if it was not in that
 }
 
 // joined is a membership that a member keeps by joining again.
@@ -115,23 +116,23 @@ type joined struct {
 	heard, until time.Duration
 }
 
-// stream is the open streams of a member.
+// stream counts the open streams of a member.
 type stream struct {
 	open   int
 	seen   leadership.Token
-	closed time.Duration // when the last one was; with none open it counts for Linger
+	closed time.Duration // when the last one was closed; with none open the member counts for Linger
 	counts bool
 }
 
-// reader is how far a member has applied the journal of the election. It counts while the member
-// has joined or follows a stream.
+// reader is the progress of a member in the journal of the election. It counts while the member has
+// joined or follows a stream.
 type reader struct {
 	follows bool
 	applied leadership.Index
 }
 
-// reading is for how long a member that reads a journal page by page counts after a page, unless it
-// has joined for longer.
+// reading is how long a member that reads a journal page by page counts after a page, unless it has
+// joined for longer.
 const reading = 30 * time.Second
 
 // place is a member's place in line.
@@ -167,7 +168,7 @@ func (r *Registry) node(name leadership.Election, id leadership.CandidateID) *no
 	return n
 }
 
-// find returns nil if there is no such node.
+// find returns the node, or nil.
 func (r *Registry) find(name leadership.Election, id leadership.CandidateID) *node {
 	if e, ok := r.elections[name]; ok {
 		return e.nodes[id]
@@ -178,11 +179,11 @@ func (r *Registry) find(name leadership.Election, id leadership.CandidateID) *no
 // kept reports whether the member has joined or follows a stream here.
 func (n *node) kept() bool { return n.joined.role != "" || n.stream.counts }
 
-// isOwn reports whether the member is at this instance in any way that its sheets tell of.
+// isOwn reports whether the member is at this instance in a way that its sheets tell.
 func (n *node) isOwn() bool { return n.kept() || n.place.role != "" }
 
-// As calls join, which makes a member that is kept here, for a principal; "" if it is not known. It
-// refuses one that would be more than the share of the principal or of the election.
+// As calls join, which makes a member join or follow here, for a principal ("" if unknown). It
+// refuses the member if the principal or the election already has its share of members.
 func (r *Registry) As(principal string, name leadership.Election, id leadership.CandidateID, join func() error) error {
 	if n := r.find(name, id); n == nil || !n.kept() {
 		refuse := func(what string) error {
@@ -230,7 +231,7 @@ func (r *Registry) Leave(name leadership.Election, id leadership.CandidateID, no
 	}
 }
 
-// leave ends the memberships of all instances that were kept before the moment.
+// leave ends the memberships at all instances that were last renewed by the time before.
 func (r *Registry) leave(n *node, before, now time.Duration) {
 	for _, c := range n.copies {
 		if c.joined && c.heard <= before {
@@ -243,15 +244,15 @@ func (r *Registry) leave(n *node, before, now time.Duration) {
 	r.settle(n, now, leadership.MemberLeft, 0)
 }
 
-// part ends the membership of one that has joined here.
+// part ends the membership that a join here began.
 func (r *Registry) part(n *node) {
 	kept := n.kept()
 	n.joined = joined{}
 	r.count(n, kept)
 }
 
-// Open makes a follower of the reader of a stream, which has seen the token, or refuses it if there
-// is no room. Close ends it.
+// Open makes the reader of a stream a follower that has seen the token, or refuses it if there is
+// no room. Close ends that.
 func (r *Registry) Open(name leadership.Election, id leadership.CandidateID, seen leadership.Token, now time.Duration) error {
 	if n := r.find(name, id); (n == nil || !n.kept()) && r.members >= leadership.MaxMembers {
 		return leadership.RefuseMember(leadership.JoinRequest{Election: name, CandidateID: id})
@@ -266,7 +267,7 @@ func (r *Registry) Open(name leadership.Election, id leadership.CandidateID, see
 	return nil
 }
 
-// Seen says that the reader of a stream was sent an event of the token.
+// Seen notes that the reader of a stream was sent an event with the token.
 func (r *Registry) Seen(name leadership.Election, id leadership.CandidateID, seen leadership.Token, now time.Duration) {
 	if n := r.find(name, id); n != nil && seen > n.stream.seen {
 		n.stream.seen = seen
@@ -274,7 +275,7 @@ func (r *Registry) Seen(name leadership.Election, id leadership.CandidateID, see
 	}
 }
 
-// Close says that a stream has ended.
+// Close notes that a stream has ended.
 func (r *Registry) Close(name leadership.Election, id leadership.CandidateID, now time.Duration) {
 	if n := r.find(name, id); n != nil {
 		n.stream.open--
@@ -282,8 +283,8 @@ func (r *Registry) Close(name leadership.Election, id leadership.CandidateID, no
 	}
 }
 
-// Applied says that a member has applied the journal up to an index, and follows it. One that is no
-// member yet becomes a follower for a while, or is refused if there is no room.
+// Applied notes that a member follows the journal and has applied it up to an index. A candidate
+// that is no member yet becomes a follower for a while, or is refused if there is no room.
 func (r *Registry) Applied(name leadership.Election, id leadership.CandidateID, i leadership.Index, now time.Duration) error {
 	n := r.find(name, id)
 	switch {
@@ -301,16 +302,15 @@ func (r *Registry) Applied(name leadership.Election, id leadership.CandidateID, 
 	return nil
 }
 
-// Appended says where the journal stands after an append at this instance; the next sheet tells of
-// it.
+// Appended notes the journal's index after an append at this instance, for the next sheet.
 func (r *Registry) Appended(name leadership.Election, i leadership.Index) {
 	if o := &r.outgoing; r.name != "" && (len(o.journals) < leadership.MaxMembers || o.journals[name] > 0) {
 		o.journals[name] = max(o.journals[name], i)
 	}
 }
 
-// Proposed says how an election's proposals stand after a call at this instance; the next sheet
-// tells of it.
+// Proposed notes the state of an election's proposals after a call at this instance, for the next
+// sheet.
 func (r *Registry) Proposed(name leadership.Election, p Proposals) {
 	r.tellLeader(name, p)
 	if o := &r.outgoing; r.name != "" && (len(o.proposals) < leadership.MaxMembers || o.proposals[name].Changes > 0) {
@@ -333,8 +333,8 @@ func (r *Registry) tellLeader(name leadership.Election, p Proposals) {
 	}
 }
 
-// JournalIndex is where the journal of an election with members stands, as far as is known; 0 if it
-// is not.
+// JournalIndex returns the last known index of the journal of an election with members; 0 if
+// unknown.
 func (r *Registry) JournalIndex(name leadership.Election) (i leadership.Index) {
 	if e, ok := r.elections[name]; ok {
 		r.view(func(*view.View, time.Duration) { i = e.known.Head() })
@@ -342,7 +342,7 @@ func (r *Registry) JournalIndex(name leadership.Election) (i leadership.Index) {
 	return i
 }
 
-// Lag is by how many entries of a journal a member at this instance lags at most.
+// Lag returns the largest lag of a member at this instance, in entries of its journal.
 func (r *Registry) Lag() (most leadership.Index) {
 	r.view(func(*view.View, time.Duration) {
 		for n := range r.own {
@@ -354,7 +354,7 @@ func (r *Registry) Lag() (most leadership.Index) {
 	return most
 }
 
-// Stand says which candidates and witnesses stand in the line for an election now.
+// Stand sets which candidates and witnesses stand in the line for an election now.
 func (r *Registry) Stand(name leadership.Election, line []Stander, now time.Duration) {
 	if len(line) == 0 && r.elections[name] == nil {
 		return
@@ -364,7 +364,7 @@ func (r *Registry) Stand(name leadership.Election, line []Stander, now time.Dura
 	for _, s := range line {
 		n := e.nodes[s.CandidateID]
 		switch _, before := gone[n]; {
-		case n != nil && n.place.role != "" && !before: // another incarnation of it stands before
+		case n != nil && n.place.role != "" && !before: // another incarnation stands before this one
 			continue
 		case n == nil || n.place.role == "":
 			if r.standing >= leadership.MaxMembers {
@@ -400,8 +400,8 @@ func (r *Registry) Lines() (names []leadership.Election) {
 	return names
 }
 
-// Notice draws the conclusions from the present terms of elections: one member leads, and another
-// does no longer; those in line follow its token. Of one without members there are none.
+// Notice updates the members of elections to their present terms: the new leader becomes a member,
+// the former one no longer leads, and members in line follow the new token.
 func (r *Registry) Notice(now time.Duration, elections ...leadership.Election) {
 	news := make(map[*election]term)
 	r.view(func(*view.View, time.Duration) {
@@ -432,7 +432,7 @@ func (r *Registry) Notice(now time.Duration, elections ...leadership.Election) {
 	}
 }
 
-// Token is the token of an election that was noticed last; 0 if the election has no members.
+// Token returns the last noticed token of an election; 0 if the election has no members.
 func (r *Registry) Token(name leadership.Election) leadership.Token {
 	if e, ok := r.elections[name]; ok {
 		return e.noticed.token
@@ -477,8 +477,8 @@ func (r *Registry) Tick(now time.Duration) {
 	}
 }
 
-// count counts the members that have joined or follow a stream: kept is whether n did before a
-// change.
+// count updates the counts of members that have joined or follow a stream. kept is n.kept() before
+// the change.
 func (r *Registry) count(n *node, kept bool) {
 	switch {
 	case n.kept() && !kept:
@@ -494,15 +494,15 @@ func (r *Registry) count(n *node, kept bool) {
 	}
 }
 
-// role is the first of the roles that the member has anywhere; "" if it is absent.
+// role returns the first of the roles that the member has anywhere; "" if it is absent.
 func (n *node) role() leadership.Role {
 	var all record
 	n.gather(&all, 0)
 	return all.role
 }
 
-// settle draws the conclusions from a change of a member. If it has gone, why says how, and that is
-// told after the delay, unless it has come back by then.
+// settle updates the registry after a change of a member. If the member has gone, why says how, and
+// watchers are told after the delay unless it has come back by then.
 func (r *Registry) settle(n *node, now time.Duration, why leadership.MemberChangeType, delay time.Duration) {
 	r.touch(n.election)
 	if n.isOwn() {
@@ -548,7 +548,8 @@ func (r *Registry) arrive(n *node, role leadership.Role) {
 	}
 }
 
-// counts reports whether a quorum counts the member: when it went is remembered in any case.
+// counts reports whether a quorum counts the member; then the time at which it went is always
+// remembered.
 func (r *Registry) counts(n *node) (yes bool) {
 	r.view(func(*view.View, time.Duration) {
 		last := n.election.known.Last()
@@ -557,7 +558,7 @@ func (r *Registry) counts(n *node) (yes bool) {
 	return yes
 }
 
-// tell tells that a member has gone.
+// tell tells the watchers that a member has gone.
 func (r *Registry) tell(n *node) {
 	n.tellAt = 0
 	r.write(n.election, leadership.MemberChange{ID: n.id, Role: n.was, Change: n.why, SeenToken: n.saw})

@@ -9,13 +9,13 @@ import (
 	"regent/leadership"
 )
 
-// sheetVersion is the version of a sheet. Readers ignore fields that they do not know, so a field
-// may be added without a new version. A version is for a change that an old reader would
-// misunderstand: it drops sheets of a version that it does not know.
+// sheetVersion is the version of a sheet. Readers ignore unknown fields, so adding a field needs no
+// new version. A new version is for a change that an old reader would misunderstand: readers drop
+// sheets of an unknown version.
 const sheetVersion = 1
 
-// sheet is one message of an instance about its members. Durations are in milliseconds, and count
-// back from when it was sent.
+// sheet is one message of an instance about its members. Durations are in milliseconds, relative to
+// when the sheet was sent.
 type sheet struct {
 	Version   int     `json:"v"`
 	From      string  `json:"from"` // the instance
@@ -27,34 +27,34 @@ type sheet struct {
 	Renewed   []lease `json:"renewed,omitzero"`
 }
 
-// whole says that the sheet is a piece of all that its instance knows.
+// whole says that the sheet is a piece of a whole sheet.
 type whole struct {
 	First int64 `json:"first"` // the number of the first piece
 	Of    int64 `json:"of"`    // pieces
 }
 
-// part is what a sheet says of one election.
+// part is the content of a sheet about one election.
 type part struct {
 	Election leadership.Election      `json:"e"`
-	Token    leadership.Token         `json:"t,omitzero"` // that the instance knows, if members stand in line
+	Token    leadership.Token         `json:"t,omitzero"` // known to the instance, if members stand in line
 	Members  []entry                  `json:"m,omitzero"`
-	Gone     []leadership.CandidateID `json:"gone,omitzero"` // they are not at this instance any more
+	Gone     []leadership.CandidateID `json:"gone,omitzero"` // members no longer at this instance
 	Journal  leadership.Index         `json:"x,omitzero"`    // its last entry, if the instance has appended some
 	Asked    *Proposals               `json:"q,omitzero"`    // if proposals have changed by a call at the instance
-	Left     []departed               `json:"left,omitzero"` // they have left, wherever they had joined
+	Left     []departed               `json:"left,omitzero"` // members that have left, wherever they had joined
 }
 
-// Proposals is how an election's proposals stand after a call.
+// Proposals is the state of an election's proposals after a call.
 type Proposals struct {
 	Changes int64 `json:"n"`             // as leadership.Proposals counts them
-	Open    bool  `json:"open,omitzero"` // the call was about one that is open: its leader is to know
+	Open    bool  `json:"open,omitzero"` // the call was about an open proposal, which the leader is to be told
 }
 
 // entry is one member.
 type entry struct {
 	ID       leadership.CandidateID `json:"id"`
 	Role     leadership.Role        `json:"r"`
-	Seen     leadership.Token       `json:"t,omitzero"` // but for what it follows because it stands in line
+	Seen     leadership.Token       `json:"t,omitzero"` // without the token that it follows because it stands in line
 	AgoMS    int64                  `json:"ago,omitzero"`
 	Position int                    `json:"p,omitzero"`
 	Note     string                 `json:"n,omitzero"`
@@ -74,14 +74,14 @@ type departed struct {
 type lease struct {
 	Election leadership.Election `json:"e"`
 	Token    leadership.Token    `json:"t"`
-	LeftMS   int64               `json:"left"` // of it, when the sheet was sent
+	LeftMS   int64               `json:"left"` // its remaining time when the sheet was sent
 }
 
 // Sizes of a sheet in bytes.
 const (
-	// maxSheet is what is read: Pub/Sub takes 10 MB.
+	// maxSheet limits a received sheet; Pub/Sub takes 10 MB.
 	maxSheet = 1 << 20
-	// maxPiece is about what is sent. The estimates below err towards too much.
+	// maxPiece is roughly the size of a sent sheet. The estimates below are rather too high.
 	maxPiece  = maxSheet / 2
 	perEntry  = 96
 	perPart   = 64
@@ -92,17 +92,17 @@ func (e entry) size() int    { return perEntry + len(e.ID) + perEscape*len(e.Not
 func (d departed) size() int { return perEntry + len(d.ID) }
 func (l lease) size() int    { return perEntry + len(l.Election) }
 
-// maxAgo bounds what a sheet may say of the past.
+// maxAgo limits the times in the past that a sheet may have.
 const maxAgo = int64(time.Hour / time.Millisecond)
 
 func ago(d time.Duration) int64 { return min(max(d.Milliseconds(), 0), maxAgo) }
 
-// since is when something was so long ago at now.
+// since returns the time that was agoMS before now.
 func since(agoMS int64, now time.Duration) time.Duration {
 	return now - time.Duration(agoMS)*time.Millisecond
 }
 
-// decode reads a sheet. The error says why it is none.
+// decode reads a sheet. The error says why data is not one.
 func decode(data []byte) (sheet, error) {
 	var s sheet
 	if len(data) > maxSheet {
@@ -177,7 +177,7 @@ func (p part) validate() error {
 	return nil
 }
 
-// maxNote is how many bytes a member's note has at most.
+// maxNote is the most bytes that a member's note may have.
 const maxNote = 256
 
 func isToken(t leadership.Token) bool { return t >= 0 && t <= leadership.MaxToken }

@@ -12,7 +12,7 @@ import (
 	"regent/leadership/instance/internal/failpoint"
 )
 
-// keepAnnouncing announces what Publish is told of until the queue is closed and empty, or ctx
+// keepAnnouncing announces the events passed to Publish until the queue is closed and empty, or ctx
 // ends.
 func (o *Outbox) keepAnnouncing(ctx context.Context) {
 	var serving sync.WaitGroup
@@ -38,8 +38,8 @@ func (o *Outbox) keepAnnouncing(ctx context.Context) {
 	}
 }
 
-// announce publishes events of one election that this process has committed: these alone if they
-// follow the last event known to be out, else all that the outbox has of the election.
+// announce publishes events of one election that this process has committed: only these if they
+// follow the last event known to be announced, otherwise all events of the election in the outbox.
 func (o *Outbox) announce(ctx context.Context, told []leadership.Event) error {
 	slices.SortFunc(told, func(a, b leadership.Event) int { return cmp.Compare(a.Revision, b.Revision) })
 	out := o.known.out(told[0].Election)
@@ -56,8 +56,8 @@ func (o *Outbox) announce(ctx context.Context, told []leadership.Event) error {
 	return err
 }
 
-// publish publishes up to maxPublish events of one election, which the caller has claimed. It
-// returns how many at the front are out; unless that is all, err says why.
+// publish publishes up to maxPublish events of one election, which the caller must have claimed. It
+// returns how many at the front were acknowledged, and an error unless all were.
 func (o *Outbox) publish(ctx context.Context, events []leadership.Event) (acked int, err error) {
 	if len(events) == 0 {
 		return 0, nil
@@ -81,7 +81,7 @@ const (
 	maxMarks  = 1000                   // calls of the topic whose events wait to be marked
 )
 
-// markSoon has events marked that are out. If too many wait, the sweep marks them.
+// markSoon queues announced events to be marked. If too many wait, the sweep marks them.
 func (o *Outbox) markSoon(events []leadership.Event) {
 	select {
 	case o.marks <- ids(events):
@@ -90,7 +90,7 @@ func (o *Outbox) markSoon(events []leadership.Event) {
 	}
 }
 
-// keepMarking marks what was announced until marks is closed and empty, or ctx ends.
+// keepMarking marks announced events until marks is closed and empty, or ctx ends.
 func (o *Outbox) keepMarking(ctx context.Context) {
 	for first := range o.marks {
 		batch := o.gather(ctx, first)
@@ -106,7 +106,7 @@ func (o *Outbox) keepMarking(ctx context.Context) {
 	}
 }
 
-// gather adds what else is to be marked within the delay, until it fills a call.
+// gather adds further events that come within markDelay to the batch, up to a full call.
 func (o *Outbox) gather(ctx context.Context, batch []leadership.EventID) []leadership.EventID {
 	due := time.After(markDelay)
 	for len(batch) < leadership.MaxBatch {
@@ -125,7 +125,7 @@ func (o *Outbox) gather(ctx context.Context, batch []leadership.EventID) []leade
 	return batch
 }
 
-// mark marks up to leadership.MaxBatch events, all of which must be out.
+// mark marks up to leadership.MaxBatch events, all of which must have been announced.
 func (o *Outbox) mark(ctx context.Context, announced []leadership.EventID) error {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()

@@ -6,48 +6,48 @@ import (
 	"regent/leadership"
 )
 
-// maxKnown is how many elections are remembered. One that was forgotten costs a read of its outbox
-// at its next change.
+// maxKnown is how many elections are remembered. A forgotten one costs a read of its outbox at its
+// next change.
 const maxKnown = 100_000
 
-// known remembers how far the elections are announced. The newest revision, which the view has,
-// does not serve: what was committed may not be out yet, and the view forgets elections that no
-// caller asks about.
+// known remembers up to which revision each election is announced. The view's newest revision
+// cannot serve for that: committed events may not be announced yet, and the view forgets elections
+// that no caller asks about.
 type known struct {
 	mu        sync.Mutex // guards elections
 	elections map[leadership.Election]reach
 }
 
-// reach says how far one election is announced, as revisions; 0 for none.
+// reach is the progress of announcing one election, as revisions; 0 for none.
 type reach struct {
 	out leadership.Revision // the highest acknowledged to this process, or heard
-	// All from first to last were acknowledged to this process. What was only heard does not count:
-	// the message may be of another store, or overtake events that are not announced yet.
+	// All from first to last were acknowledged to this process. Events that were only heard do not
+	// count: the message may be of another store, or overtake events that are not announced yet.
 	first, last leadership.Revision
 }
 
-// out returns how far the election is known to be out.
+// out returns the highest revision of the election that is known to be announced.
 func (k *known) out(e leadership.Election) leadership.Revision {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.elections[e].out
 }
 
-// acked remembers that the topic acknowledged events of one election, which follow each other in
-// its outbox, to this process.
+// acked remembers that the topic acknowledged to this process events of one election, which must be
+// consecutive in its outbox.
 func (k *known) acked(events []leadership.Event) {
 	first, last := events[0].Revision, events[len(events)-1].Revision
 	k.raise(events[0].Election, reach{last, first, last})
 }
 
-// unsent returns the events that this process has not published, of events that the outbox has at
-// the front of an election.
+// unsent returns those of an election's first events in the outbox that this process has not
+// published.
 func (k *known) unsent(events []leadership.Event) []leadership.Event {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	r := k.elections[events[0].Election]
 	if events[0].Revision < r.first {
-		return events // some that were overtaken
+		return events // some were overtaken
 	}
 	return after(events, r.last)
 }
@@ -63,7 +63,7 @@ func (k *known) raise(e leadership.Election, to reach) {
 		}
 	}
 	switch {
-	case to.last == 0 || to.last < old.first-1: // heard, or overtaken by what is remembered
+	case to.last == 0 || to.last < old.first-1: // only heard, or behind the remembered run
 		to.first, to.last = old.first, old.last
 	case to.first <= old.last+1 && old.last > 0:
 		to.first, to.last = min(to.first, old.first), max(to.last, old.last)
@@ -80,7 +80,7 @@ func after(events []leadership.Event, r leadership.Revision) []leadership.Event 
 	return events
 }
 
-// run returns those of an election's events that follow each other from the first on.
+// run returns the consecutive events from the first on.
 func run(events []leadership.Event) []leadership.Event {
 	for i := range events[1:] {
 		if events[i+1].Revision != events[i].Revision+1 {
@@ -90,7 +90,7 @@ func run(events []leadership.Event) []leadership.Event {
 	return events
 }
 
-// follow reports whether the first event follows a revision, and each event the one before it.
+// follow reports whether the events are consecutive, beginning right after revision r.
 func follow(events []leadership.Event, r leadership.Revision) bool {
 	for _, e := range events {
 		if r++; e.Revision != r {

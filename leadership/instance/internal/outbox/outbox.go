@@ -21,8 +21,8 @@ type Topic interface {
 	// Publish publishes up to 100 events of one election in order and waits for their
 	// acknowledgement. acked is the number of events at the front that were acknowledged; err says
 	// why it is not all of them. An event may be accepted without an acknowledgement, even after
-	// the call has returned, but never before the events in front of it. A later call is a new try.
-	// Publish must honour ctx. An Outbox never has two calls for one election at the same time.
+	// the call has returned, but never before the events in front of it. A later call tries again.
+	// Publish must honour ctx. An Outbox never makes two concurrent calls for one election.
 	Publish(ctx context.Context, events []leadership.Event) (acked int, err error)
 }
 
@@ -38,12 +38,12 @@ type Store interface {
 type Config struct {
 	Store Store
 	Topic Topic
-	// Found is called with the events that a look finds in the outbox, each event usually once,
-	// whether or not they can be announced. It must not block. nil: it is not called.
+	// Found, if set, is called with the events that a look finds in the outbox, each usually once,
+	// whether or not they can be announced. It must not block.
 	Found func(events ...leadership.Event)
-	// Log is told what goes wrong. nil: nothing is logged.
+	// Log gets failures. Nil logs nothing.
 	Log *slog.Logger
-	// Clock must not go back, nor stop while the machine is suspended. nil: boottime.Now.
+	// Clock must not go back, nor stop while the machine is suspended. Nil for boottime.Now.
 	Clock func() time.Duration
 }
 
@@ -53,8 +53,8 @@ const (
 	maxPublish     = 100              // events in one call of the topic
 	publishTimeout = 10 * time.Second // of one such call
 	storeTimeout   = 10 * time.Second // of one call of the store
-	maxLeft        = 10_000           // elections remembered as left behind
-	grace          = 2 * time.Second  // to finish the calls under way when ctx ends
+	maxLeft        = 10_000           // elections remembered as having events left in the outbox
+	grace          = 2 * time.Second  // to finish the calls in progress when ctx ends
 )
 
 // Outbox announces the events of one store on one topic. Its methods may be called concurrently.
@@ -97,9 +97,9 @@ func New(c Config) *Outbox {
 	return o
 }
 
-// Run announces and sweeps until ctx ends; call it once. Then it publishes what it was told of and
-// marks what was acknowledged, within 2 s. An error says that this was not enough: the rest stays
-// in the outbox.
+// Run announces and sweeps until ctx ends; call it once. Then it publishes the waiting events and
+// marks the acknowledged ones, within 2 s. It returns an error if that was too short: the rest
+// stays in the outbox.
 func (o *Outbox) Run(ctx context.Context) error {
 	late, cancel := lingering(ctx)
 	defer cancel()
@@ -127,11 +127,11 @@ func lingering(ctx context.Context) (context.Context, context.CancelFunc) {
 	}
 }
 
-// errFull is why events are left behind that came too fast, or after the end of Run.
+// errFull is why events that come too fast, or after the end of Run, are left in the outbox.
 var errFull = errors.New("outbox: too many events wait, or the instance ends")
 
 // Publish implements service.Publisher: it announces events that this process has committed. It
-// does not block. What cannot be announced now stays in the outbox for a sweep.
+// does not block. Events that cannot be announced now stay in the outbox for a sweep.
 func (o *Outbox) Publish(events ...leadership.Event) {
 	failpoint.Hit("outbox:committed")
 	if o.queue.put(events) {
@@ -142,10 +142,10 @@ func (o *Outbox) Publish(events ...leadership.Event) {
 	}
 }
 
-// Heard says that the topic delivered an event, no matter which instance had published it.
+// Heard notes that the topic delivered an event, whichever instance published it.
 func (o *Outbox) Heard(e leadership.Event) { o.known.raise(e.Election, reach{out: e.Revision}) }
 
-// Reached says that the topic seems to be in reach again: if this instance cannot announce, it
+// Reached notes that the topic seems to be reachable again: if this instance cannot announce, it
 // tries at once.
 func (o *Outbox) Reached() {
 	if o.CannotAnnounce() != nil {
@@ -153,10 +153,10 @@ func (o *Outbox) Reached() {
 	}
 }
 
-// CannotAnnounce returns why this instance cannot announce events: since a call of the topic has
-// failed, until one succeeds, even if another instance has announced those events meanwhile; while
-// events that it knows of wait in the outbox for its sweep; and since a look has failed, until one
-// succeeds. It is nil if all goes well.
+// CannotAnnounce returns why this instance cannot announce events; nil if it can. It returns an
+// error from a failed call of the topic until a call succeeds, even if another instance has
+// announced those events meanwhile; while known events wait in the outbox for its sweep; and from a
+// failed look until a look succeeds.
 func (o *Outbox) CannotAnnounce() error {
 	if _, cause := o.reach.lost(); cause != nil {
 		return cause
@@ -174,7 +174,7 @@ func (o *Outbox) OthersLeave() bool {
 	return o.seen.others[0] || o.seen.others[1]
 }
 
-// leave leaves the events of an election to the next sweep of this instance.
+// leave leaves the events of an election in the outbox for the next sweep of this instance.
 func (o *Outbox) leave(e leadership.Election, cause error) {
 	if o.left.add(e, cause) {
 		o.log.Warn("outbox: events are left behind", "election", e, "cause", cause)
@@ -225,7 +225,7 @@ func (l *leftovers) join(set map[leadership.Election]struct{}) {
 	}
 }
 
-// swept notes how a sweep went.
+// swept notes the result of a sweep.
 func (l *leftovers) swept(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -241,7 +241,7 @@ type contact struct {
 	event leadership.Event // the first that the failed call could not publish
 }
 
-// note takes the outcome of a call of the topic.
+// note records the outcome of a call of the topic.
 func (c *contact) note(events []leadership.Event, acked int, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 // maxWaiting is how many events may wait to be announced. Those beyond it wait in the outbox.
 const maxWaiting = 10_000
 
-// queue holds what Publish was told of, a line for each election. Elections are served first come
-// first served. While one is served, by the announcer or a sweep, its line is busy.
+// queue holds the events passed to Publish, in a line for each election. Elections are served first
+// come, first served. While one is served, by the announcer or a sweep, its line is busy.
 type queue struct {
 	wake chan struct{} // of one: there may be something to take
 
@@ -29,8 +29,8 @@ type line struct {
 	busy   bool
 }
 
-// put adds all events, or none if there is no room for them or the queue is closed. It reports
-// which.
+// put adds all events and reports true, or none and reports false if there is no room or the queue
+// is closed.
 func (q *queue) put(events []leadership.Event) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -55,9 +55,9 @@ func (q *queue) add(e leadership.Event) {
 	l.events = append(l.events, e)
 }
 
-// next waits for events of an election that is not busy, and takes as many as one call of the topic
-// may have. The caller serves them and calls done. It returns none once the queue is closed and all
-// was served, or when ctx has ended.
+// next blocks until there are events of an election that is not busy, and takes as many as one call
+// of the topic may have. The caller must publish them and call done. It returns none once the queue
+// is closed and empty, or when ctx has ended.
 func (q *queue) next(ctx context.Context) []leadership.Event {
 	for {
 		events, over := q.take()
@@ -89,8 +89,9 @@ func (q *queue) take() (events []leadership.Event, over bool) {
 	return nil, q.closed && len(q.lines) == 0
 }
 
-// claim makes an election busy until done is called, unless it is. It reports whether it did.
-// Events that wait are dropped: the caller finds them in the outbox.
+// claim makes an election busy until done is called, and reports whether it did: it does nothing if
+// the election is busy already. Waiting events are dropped, for the caller finds them in the
+// outbox.
 func (q *queue) claim(e leadership.Election) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -104,7 +105,7 @@ func (q *queue) claim(e leadership.Election) bool {
 	return true
 }
 
-// has reports whether events of an election wait here, or are being served.
+// has reports whether events of an election wait here or are being published.
 func (q *queue) has(e leadership.Election) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -112,7 +113,7 @@ func (q *queue) has(e leadership.Election) bool {
 	return ok
 }
 
-// done says that an election was served.
+// done ends the claim of an election.
 func (q *queue) done(e leadership.Election) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -126,7 +127,7 @@ func (q *queue) done(e leadership.Election) {
 	backoff.Signal(q.wake)
 }
 
-// close lets nothing more in.
+// close makes put refuse all further events.
 func (q *queue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

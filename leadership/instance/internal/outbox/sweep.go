@@ -25,10 +25,10 @@ const (
 )
 
 // keepSweeping looks into the outbox until ctx ends, first at once, then after each interval or
-// when events that it saw have come of age. It sweeps soon after this process has left something
-// behind, and waits longer and longer, up to the interval, while that fails. The intervals are
-// counted from look to look: however long the topic takes to fail, what others commit is found in
-// time.
+// when events that it saw have reached their age. It sweeps soon after this process has left events
+// in the outbox, and waits longer and longer, up to the interval, while that fails. The intervals
+// are counted from look to look, so that the events of others are found in time however long the
+// topic takes to fail.
 func (o *Outbox) keepSweeping(ctx, late context.Context) {
 	delay := backoff.Backoff{Min: time.Second, Max: interval}
 	for {
@@ -55,8 +55,8 @@ func (o *Outbox) keepSweeping(ctx, late context.Context) {
 	}
 }
 
-// rest waits until the clock shows that time, or for a moment once this process has left something
-// behind.
+// rest waits until the clock shows that time, or only for delay once this process has left events
+// in the outbox.
 func (o *Outbox) rest(ctx context.Context, until time.Duration, delay *backoff.Backoff) {
 	select {
 	case <-time.After(until - o.clock()):
@@ -66,7 +66,7 @@ func (o *Outbox) rest(ctx context.Context, until time.Duration, delay *backoff.B
 	}
 }
 
-// pause waits for d, or until the topic may be in reach again.
+// pause waits for d, or until the topic may be reachable again.
 func (o *Outbox) pause(ctx context.Context, d time.Duration) {
 	select {
 	case <-time.After(d):
@@ -75,8 +75,8 @@ func (o *Outbox) pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// sweepBriefly is sweep for as long as the next look can wait. It then finds out whether the topic
-// can be reached again.
+// sweepBriefly is sweep, limited to sweepTimeout. It then finds out whether the topic can be
+// reached again.
 func (o *Outbox) sweepBriefly(ctx, late context.Context) (waiting bool, err error) {
 	brief, cancel := context.WithTimeout(ctx, sweepTimeout)
 	defer cancel()
@@ -95,7 +95,7 @@ func (o *Outbox) tryTopic(ctx, late context.Context) error {
 		return nil
 	}
 	defer o.queue.done(e.Election)
-	if _, err := o.clear(ctx, late, e.Election); err != nil { // which also publishes what claim has dropped
+	if _, err := o.clear(ctx, late, e.Election); err != nil { // it also publishes the events that claim has dropped
 		o.left.add(e.Election, err)
 		return err
 	}
@@ -106,9 +106,9 @@ func (o *Outbox) tryTopic(ctx, late context.Context) error {
 	return err
 }
 
-// Sweep announces and marks what was left behind, and returns how many events that were; an error
-// says that it was not all. If it finds events that may be under way it looks again after 2 s. It
-// is for a process that was asleep, and works whether or not Run runs.
+// Sweep announces and marks the events left in the outbox, and returns how many; an error says that
+// these were not all. If it finds events that another process may be announcing, it looks again
+// after 2 s. It is for a process that was asleep, and works whether or not Run runs.
 func (o *Outbox) Sweep(ctx context.Context) (announced int, err error) {
 	late, cancel := lingering(ctx)
 	defer cancel()
@@ -127,9 +127,9 @@ func (o *Outbox) Sweep(ctx context.Context) (announced int, err error) {
 	}
 }
 
-// sweep looks into the outbox once, and announces and marks what was left behind: the elections
-// that this process has left, and those with an event that was seen for so long. waiting reports
-// that the outbox has other events. Marking may go on until late ends.
+// sweep looks into the outbox once, and announces and marks the events left there: of elections
+// that this process has left, and of those with an event that was first seen age ago. waiting
+// reports that the outbox has other events. Marking may go on until late ends.
 func (o *Outbox) sweep(ctx, late context.Context, age time.Duration) (announced int, waiting bool, err error) {
 	page, err := o.look(ctx)
 	if err != nil {
@@ -149,8 +149,8 @@ func (o *Outbox) sweep(ctx, late context.Context, age time.Duration) (announced 
 	return announced, waiting || len(page) >= maxLook, err
 }
 
-// look reads the outbox, further if the first page is full. While the topic is out of reach it
-// reads the new events instead: nothing of a full outbox can be announced.
+// look reads the outbox, and more of it if the first page is full. While the topic is out of reach
+// it reads the new events instead of more, because nothing can be announced.
 func (o *Outbox) look(ctx context.Context) ([]leadership.Event, error) {
 	page, err := o.read(ctx, "", lookSize)
 	if err != nil || len(page) < lookSize {
@@ -164,7 +164,7 @@ func (o *Outbox) look(ctx context.Context) ([]leadership.Event, error) {
 	return o.read(ctx, "", maxLook)
 }
 
-// news returns the events committed since its last call; ok is false if they cannot be told.
+// news returns the events committed since its last call; ok is false if they cannot be determined.
 func (o *Outbox) news(ctx context.Context) (events []leadership.Event, ok bool) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
@@ -180,8 +180,8 @@ func (o *Outbox) news(ctx context.Context) (events []leadership.Event, ok bool) 
 	return nil, false
 }
 
-// read reads the outbox of one election, or with "" of all. An event that cannot be read is logged,
-// and taken for the end: it is never announced, nor what follows it in its election.
+// read reads the outbox of one election, or with "" of all. An event that cannot be decoded is
+// logged and treated as the end: neither it nor later events of its election are announced.
 func (o *Outbox) read(ctx context.Context, e leadership.Election, limit int) ([]leadership.Event, error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
@@ -235,16 +235,16 @@ func (o *Outbox) claimAndClear(ctx, late context.Context, e leadership.Election)
 		return 0, nil
 	}
 	defer o.queue.done(e)
-	o.left.remove(e) // before the read, which misses events that are left behind after it
+	o.left.remove(e) // before the read, which misses events left in the outbox after it
 	if announced, err = o.clear(ctx, late, e); err != nil {
 		o.left.add(e, err)
 	}
 	return announced, err
 }
 
-// clear publishes and marks all that the outbox has of an election, which the caller has claimed.
-// It returns how many events are marked; unless that is all, err says why. It does not publish what
-// was acknowledged to this process and not marked.
+// clear publishes and marks all events of an election in the outbox; the caller must have claimed
+// the election. It returns how many events are marked, and an error unless these are all. It does
+// not publish events that were already acknowledged to this process; it only marks them.
 func (o *Outbox) clear(ctx, late context.Context, e leadership.Election) (announced int, err error) {
 	for {
 		all, err := o.front(ctx, e)
@@ -271,8 +271,9 @@ func (o *Outbox) clear(ctx, late context.Context, e leadership.Election) (announ
 	}
 }
 
-// front reads what the outbox has of an election. If that begins beyond the event that is due, as
-// far as is known, it reads once more: the events between may have been committed while it read.
+// front reads the first events of an election in the outbox. If they begin after the next event
+// that is due, it reads once more, because the events between may have been committed during the
+// read.
 func (o *Outbox) front(ctx context.Context, e leadership.Election) (page []leadership.Event, err error) {
 	for range 2 {
 		page, err = o.read(ctx, e, maxPublish)
@@ -283,13 +284,13 @@ func (o *Outbox) front(ctx context.Context, e leadership.Election) (page []leade
 	return page, err
 }
 
-// sightings remembers since when the events of the last look are known to be in the outbox.
+// sightings remembers when each event of the last look was first seen in the outbox.
 type sightings struct {
 	mu     sync.Mutex // guards all below
 	since  map[leadership.EventID]time.Duration
 	at     time.Duration // when the last look had ended
-	all    time.Time     // the store's time up to which all was read; zero: not known
-	others [2]bool       // whether the last two looks found what other instances had left behind
+	all    time.Time     // the store's time up to which all events were read; zero: unknown
+	others [2]bool       // whether the last two looks found events that other instances had left
 }
 
 // last returns when the last look had ended.
@@ -299,7 +300,7 @@ func (s *sightings) last() time.Duration {
 	return s.at
 }
 
-// readTo sets the store's time up to which all was read, and returns the one before.
+// readTo sets the store's time up to which all events were read, and returns the previous one.
 func (s *sightings) readTo(all time.Time) (before time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -307,8 +308,8 @@ func (s *sightings) readTo(all time.Time) (before time.Time) {
 	return before
 }
 
-// blame notes whether the last look found what other instances had left behind; own reports whether
-// this one has left an election, or is about to publish it.
+// blame notes whether the last look found events that other instances had left; own reports whether
+// this instance has left an election's events, or is about to publish them.
 func (s *sightings) blame(now time.Duration, own func(leadership.Election) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -319,9 +320,9 @@ func (s *sightings) blame(now time.Duration, own func(leadership.Election) bool)
 	s.others = [2]bool{others, s.others[0] && len(s.since) > 0}
 }
 
-// sight compares a look with the one before. It returns the elections with an event that was first
-// seen so long ago, and the events that were not seen before. waiting reports that the look has
-// other elections.
+// sight compares a look with the previous one. It returns the elections with an event that was
+// first seen at least age ago, and the events that were not seen before. waiting reports that the
+// look has other elections.
 func (s *sightings) sight(
 	page []leadership.Event, now, age time.Duration,
 ) (due map[leadership.Election]struct{}, news []leadership.Event, waiting bool) {

@@ -20,8 +20,8 @@ const (
 	Patience = 250 * time.Millisecond
 )
 
-// Store is a store whose renewals of single leases are sent in batches. All else goes to the store
-// as it comes, also renewals that the caller has put in a batch.
+// Store is a store whose renewals of single leases are sent in batches. All other calls go straight
+// to the store, even renewals that the caller has already put in a batch.
 type Store struct {
 	service.Store
 
@@ -38,7 +38,7 @@ type call struct {
 	ctx   context.Context
 	lease rule.Renewal
 	sent  *batch        // nil while it waits; guarded by Store.mu
-	done  chan struct{} // closed once there is one of the following
+	done  chan struct{} // closed once one of the following is set
 	is    rule.Renewed
 	panic any // of the store
 }
@@ -48,7 +48,7 @@ type batch struct {
 	calls  []*call
 	slow   *time.Timer
 	cancel context.CancelFunc
-	left   int // of the calls, how many still have a caller; guarded by Store.mu
+	left   int // how many of the calls still have a caller; guarded by Store.mu
 }
 
 // Renew implements service.Store. A caller whose context ends gets its answer at once:
@@ -83,8 +83,8 @@ func (s *Store) renew(ctx context.Context, lease rule.Renewal) rule.Renewed {
 	return c.is
 }
 
-// leave takes back a renewal whose caller has gone, if it was not sent. It reports false if there
-// is an answer already.
+// leave removes a renewal whose caller was cancelled from those that wait, if it was not sent yet,
+// and returns the caller's answer. It reports false if there is an answer already.
 func (s *Store) leave(c *call) (rule.Renewed, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,7 +113,7 @@ func (s *Store) send() {
 	for len(s.waiting) > 0 && (s.newest == nil || len(s.waiting) >= MaxTogether) {
 		b := &batch{calls: s.next()}
 		b.left = len(b.calls)
-		// The batch has the values of its first caller, for traces, and the end of none.
+		// The batch has the context values of its first caller, for traces, and no caller's end.
 		ctx, cancel := context.WithCancel(context.WithoutCancel(b.calls[0].ctx))
 		b.cancel = cancel
 		for _, c := range b.calls {
@@ -141,7 +141,7 @@ func (s *Store) next() []*call {
 	return calls
 }
 
-// pass lets calls wait for the batch no longer, if they do.
+// pass lets waiting calls no longer wait for the batch.
 func (s *Store) pass(b *batch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

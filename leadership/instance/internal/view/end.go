@@ -11,7 +11,7 @@ import (
 
 // end is the end of a lease that this instance looks after.
 type end struct {
-	revision  leadership.Revision // of the lease; 0 if there is none to look after
+	revision  leadership.Revision // of the lease; 0 if there is no lease to look after
 	due       time.Duration       // when to look
 	looking   bool
 	failed    int // looks in a row without an answer
@@ -23,17 +23,16 @@ type end struct {
 	since, promised time.Duration
 
 	token leadership.Token // of the last renewal here
-	lease time.Duration    // so, too
+	lease time.Duration    // the lease duration in the last renewal here
 }
 
 const (
-	// delay is how long after its end a lease is looked after at the earliest, so that a candidate
-	// that waits comes first: longer than the store's guard. A part of spread comes on top, at
-	// random, so that of several instances mostly one looks.
+	// delay is the least time from the end of a lease to the look, so that a waiting candidate
+	// comes first; it is longer than the store's guard. A random part of spread is added, so that
+	// of several instances mostly one looks.
 	delay  = 250 * time.Millisecond
 	spread = 500 * time.Millisecond
-	// driftPart is the part of a duration by which the clocks of this machine and of the store may
-	// differ: 0.1 %.
+	// driftPart is the drift between the clocks of this machine and of the store: one part in 1000.
 	driftPart = 1000
 	// maxFailed is how many looks after one lease may fail until it is given up; with the pauses
 	// between them this takes more than a minute.
@@ -44,13 +43,13 @@ const (
 	// no candidate waits for: with four times the pause before, that makes 14 looks in an hour.
 	longest = 6 * time.Minute
 	growth  = 4
-	// After so many looks that found the lease renewed elsewhere, an instance that renews it again
-	// does not take itself for the last renewer, until all renewals of so many leases came here.
+	// After moving looks that found the lease renewed elsewhere, an instance that renews it again
+	// does not assume that it is the last renewer, until all renewals for settled leases came here.
 	moving  = 2
 	settled = 4
 )
 
-// dueAfter is when to look after a lease that lasts so long from now.
+// dueAfter returns when to look after a lease that ends left from now.
 func (v *View) dueAfter(left, now time.Duration) time.Duration {
 	return now + left + left/driftPart + delay + v.c.Jitter(spread)
 }
@@ -77,9 +76,9 @@ func (e *Election) learnEnd(l *leadership.Lease, from Source, now time.Duration)
 	}
 }
 
-// renewed notes a renewal by this instance, and returns in what time to look. A leader whose
-// renewals reach several instances in turn is looked after later: none of them knows that it is the
-// last, and each would look in vain at each of its own ends. By then the leader mostly has come
+// renewed notes a renewal by this instance, and returns the time until the look. If a leader's
+// renewals reach several instances in turn, the look is later: none of them knows that it is the
+// last, and each would look in vain at the end that it knows. By then the leader has mostly come
 // back here.
 func (e *Election) renewed(l *leadership.Lease, now time.Duration) (left time.Duration) {
 	t := &e.end
@@ -93,7 +92,7 @@ func (e *Election) renewed(l *leadership.Lease, now time.Duration) (left time.Du
 	case moves && e.waiters == 0 && !last(l):
 		return max(l.ExpiresIn, roaming(l.LeaseDuration))
 	case t.elsewhere > 0:
-		t.due = 0 // which may lie beyond the end
+		t.due = 0 // it may be after the new end
 	}
 	if !moves && t.elsewhere >= moving {
 		t.elsewhere = 0
@@ -101,14 +100,14 @@ func (e *Election) renewed(l *leadership.Lease, now time.Duration) (left time.Du
 	return l.ExpiresIn
 }
 
-// last reports whether no renewal moves the end of the lease on, so that it is looked after at that
-// end, wherever its leader renews.
+// last reports whether no renewal extends the lease any more, so that the look is at its end,
+// wherever its leader renews.
 func last(l *leadership.Lease) bool {
 	return !l.EndsBy.IsZero() && !l.LeaseExpiration.Before(l.EndsBy)
 }
 
-// roaming is how long a leader that renews elsewhere, too, may take until it comes back: four
-// leases, and no more than six minutes beyond one.
+// roaming returns how long a leader that also renews elsewhere may take until it comes back: four
+// leases, but no more than six minutes beyond one.
 func roaming(lease time.Duration) time.Duration { return min(settled*lease, lease+longest) }
 
 // Follow records the end of a lease for a watcher, unless that is arranged already: the instance
@@ -135,15 +134,14 @@ func (e *Election) hearEnd(event leadership.Event, now time.Duration) {
 	}
 }
 
-// Expired takes what became of a task to record the end of a lease: the election as it then is, or
-// why that is unknown. It reports whether that is news to a line, and whether the lease was given
-// up without an answer.
+// Expired handles the result of a task to record the end of a lease: the election, or an error. It
+// reports whether that is news to a line, and whether the lease was given up without an answer.
 func (v *View) Expired(t Task, l leadership.Lease, err error, asked, now time.Duration) (wake, gaveUp bool) {
 	e, ok := v.elections[t.Election]
 	if !ok {
 		return false, false
 	}
-	if e.end.looking && e.end.revision == t.revision { // else it was forgotten meanwhile
+	if e.end.looking && e.end.revision == t.revision { // otherwise it was forgotten meanwhile
 		e.end.looking = false
 		gaveUp = !e.conclude(&l, err, now)
 	}
@@ -154,7 +152,7 @@ func (v *View) Expired(t Task, l leadership.Lease, err error, asked, now time.Du
 	return wake, gaveUp
 }
 
-// conclude says what a look has come to: the lease is done with, or looked after again; ok is false
+// conclude handles the result of a look: the lease is finished, or looked after again; ok is false
 // if it is given up.
 func (e *Election) conclude(l *leadership.Lease, err error, now time.Duration) (ok bool) {
 	t := &e.end
@@ -174,9 +172,9 @@ func (e *Election) conclude(l *leadership.Lease, err error, now time.Duration) (
 	return true
 }
 
-// follow looks again after a lease that was renewed elsewhere: the instance that looks after it
-// there may stop. For watchers it looks less and less often, and without listeners once more, if
-// the leader does not come back until then.
+// follow plans another look after a lease that was renewed elsewhere, because the instance there
+// may stop. For watchers it looks less and less often, and without listeners once more, unless the
+// leader comes back before.
 func (e *Election) follow(l *leadership.Lease, now time.Duration) {
 	left := l.ExpiresIn
 	switch {

@@ -11,29 +11,29 @@ import (
 // history has the known events of a watched election.
 type history struct {
 	tail  tail                // the last events
-	ahead tail                // what was heard last and does not follow on them
-	heard leadership.Revision // the last of all that were heard and do not follow; 0 for none
-	due   time.Duration       // when to look for it; it may have been made up
+	ahead tail                // the last heard events that do not directly follow tail
+	heard leadership.Revision // the highest revision that was heard and does not follow; 0 for none
+	due   time.Duration       // when to look for it; it may have been invented
 	tries int                 // looks that have not found it
 
-	// The history had nothing after revision end at the last look; synced says that what came since
-	// would have been heard, if all events are. The election need not have come to that revision: a
-	// reader can claim to have seen any.
+	// The history had nothing after revision end at the last look; synced says that later events
+	// would have been heard, if all events are. The election need not have reached that revision,
+	// because a reader can claim to have seen any.
 	end        leadership.Revision
 	looked     time.Duration // when that look began, if there was one
 	hasLooked  bool
 	synced     bool
-	looking    bool // Next has asked for a look that has not come back
-	generation int  // of looks; those of an earlier one may have begun too early
+	looking    bool // Next has asked for a look whose result has not arrived
+	generation int  // of looks; those of an earlier generation may have begun too early
 
-	disproved bool // the last look has shown that what was heard is made up
+	disproved bool // the last look has shown that a heard event was invented
 
 	failure Failure
-	pause   time.Duration       // no look before that, for the last one has failed; 0 if it has not
-	retry   leadership.Revision // after which that one was to read
+	pause   time.Duration       // no look before that, because the last one has failed; 0 if it has not
+	retry   leadership.Revision // the revision after which the failed look was to read
 }
 
-// Failure is why a look for what comes after a revision has failed; each has a higher Number.
+// Failure is the failure of a look for the events after a revision; each has a higher Number.
 type Failure struct {
 	Number int
 	After  leadership.Revision
@@ -46,7 +46,7 @@ const (
 	retry    = time.Second           // until the next look after one that failed
 )
 
-// hear takes an event, and reports whether it is news.
+// hear handles a heard event, and reports whether it is news.
 func (h *history) hear(e leadership.Event, now time.Duration) bool {
 	switch {
 	case e.Revision <= h.tail.last(), h.ahead.has(e.Revision):
@@ -61,13 +61,13 @@ func (h *history) hear(e leadership.Event, now time.Duration) bool {
 	return true
 }
 
-// expect has an event looked for that was heard.
+// expect plans a look for an event that was heard.
 func (h *history) expect(r leadership.Revision, now time.Duration) {
 	h.heard, h.due, h.tries = max(h.heard, r), now, 0
 }
 
-// missed takes a look, begun at that time, that has not found the event that was heard. On an
-// emulator it may be there a moment later; an invented event never is.
+// missed notes that a look, begun at that time, has not found the event that was heard. On an
+// emulator the event may appear a moment later; an invented event never does.
 func (h *history) missed(began, now time.Duration) {
 	if began < h.due {
 		return // it may have come too early
@@ -79,7 +79,7 @@ func (h *history) missed(began, now time.Duration) {
 	}
 }
 
-// forget does not wait any longer for what was heard and does not follow.
+// forget stops waiting for heard events that do not follow.
 func (h *history) forget() { h.ahead, h.heard = nil, 0 }
 
 // follows reports whether nothing can be missing before the revision.
@@ -90,7 +90,7 @@ func (h *history) follows(r leadership.Revision) bool {
 	return h.synced && r == h.end+1
 }
 
-// join adds what was heard ahead to the tail, as soon as nothing is missing between.
+// join moves events from ahead to the tail once nothing is missing between.
 func (h *history) join() {
 	for _, e := range h.ahead {
 		if h.follows(e.Revision) {
@@ -102,8 +102,8 @@ func (h *history) join() {
 	}
 }
 
-// doubt says that events may have been missed, and whether all are heard from now on. If they are
-// not, the next poll finds them.
+// doubt notes that events may have been missed, and whether all are heard from now on. If not, the
+// next poll finds them.
 func (h *history) doubt(live bool, now time.Duration) {
 	if !live && h.synced {
 		h.looked = now
@@ -113,11 +113,11 @@ func (h *history) doubt(live bool, now time.Duration) {
 	h.generation++
 }
 
-// head is the revision to which the election has come, as far as is known.
+// head returns the election's newest known revision.
 func (h *history) head() leadership.Revision { return max(h.end, h.tail.last()) }
 
-// next is when to look for what comes after the head though no watcher asks for it. A first look,
-// and the first after events were missed, is a watcher's.
+// next returns when to look for events after the head without a watcher asking. The first look, and
+// the first after events were missed, is made by a watcher.
 func (h *history) next(live bool) (time.Duration, Reason) {
 	if h.pause > 0 {
 		return h.pause, Failed
@@ -135,15 +135,15 @@ func (h *history) next(live bool) (time.Duration, Reason) {
 	return due, reason
 }
 
-// Look is what a watcher has to know beyond the tail: what comes after a revision in the history.
-// Two with the same fields are one.
+// Look is a request to read the history after a revision. Two with the same fields are the same
+// look.
 type Look struct {
 	After      leadership.Revision
 	generation int
 }
 
-// After returns the events after the revision, if they are in memory. If not, and the history has
-// to be read now, look says from where; a paused look is not wanted, and failed says why.
+// After returns the events after the revision, if they are in memory. If not, look is the read of
+// the history to make now; it is nil while looks are paused, and failed says why.
 func (e *Election) After(after leadership.Revision, now time.Duration) (events []leadership.Event, look *Look, failed error) {
 	h := e.history
 	if events = h.tail.after(after); len(events) > 0 {
@@ -164,8 +164,8 @@ func (e *Election) After(after leadership.Revision, now time.Duration) (events [
 	return nil, &Look{from, h.generation}, nil
 }
 
-// Look is the one that a task of Next asks for; not ok if another has come back meanwhile, or the
-// election is not watched any more.
+// Look returns the look that a task of Next asks for; ok is false if another result has arrived
+// meanwhile, or the election is no longer watched.
 func (v *View) Look(t Task) (look Look, ok bool) {
 	e, ok := v.elections[t.Election]
 	if !ok || e.history == nil || !e.history.looking {
@@ -174,7 +174,7 @@ func (v *View) Look(t Task) (look Look, ok bool) {
 	return Look{t.After, e.history.generation}, true
 }
 
-// Failure is that of the last look that has failed.
+// Failure returns the failure of the last look that has failed.
 func (v *View) Failure(name leadership.Election) Failure {
 	if e, ok := v.elections[name]; ok && e.history != nil {
 		return e.history.failure
@@ -182,8 +182,8 @@ func (v *View) Failure(name leadership.Election) Failure {
 	return Failure{}
 }
 
-// Current reports whether it is known without a look that nothing has come after that revision of
-// the election: it is watched, and has come to just that one.
+// Current reports whether r is known, without a look, to be the election's newest revision: the
+// election is watched, and r is its head.
 func (v *View) Current(name leadership.Election, r leadership.Revision) bool {
 	e, ok := v.elections[name]
 	if !ok || e.history == nil {
@@ -193,8 +193,8 @@ func (v *View) Current(name leadership.Election, r leadership.Revision) bool {
 	return v.live && h.synced && h.head() == r && h.heard <= r
 }
 
-// Looked takes what a look has found, in order and without a gap, or why it has failed. more says
-// that there may be more. It reports whether anything is news, or has failed.
+// Looked handles the result of a look: events in order and without a gap, or its error. more says
+// that there may be more events. It reports whether there is news or a failure.
 func (v *View) Looked(name leadership.Election, look Look, events []leadership.Event, more bool, err error, began, now time.Duration) (wake bool) {
 	e, ok := v.elections[name]
 	if !ok || e.history == nil {
@@ -228,7 +228,7 @@ func (v *View) Looked(name leadership.Election, look Look, events []leadership.E
 	return wake || err != nil
 }
 
-// fail puts off the next look. That the history is not kept is an answer.
+// fail delays the next look. HistoryCompacted is an answer, not a failure.
 func (h *history) fail(look Look, err error, now time.Duration) {
 	h.failure = Failure{h.failure.Number + 1, look.After, err}
 	h.looked, h.due = now, max(h.due, now+retry)
@@ -237,8 +237,8 @@ func (h *history) fail(look Look, err error, now time.Duration) {
 	}
 }
 
-// learn takes what a look that began at that time has found; all says that there was no more. It
-// reports whether anything was news.
+// learn adds the events found by a look that began at that time; all says that there were no more.
+// It reports whether any was news.
 func (h *history) learn(look Look, events []leadership.Event, all bool, began, now time.Duration) bool {
 	last := h.tail.last()
 	for _, e := range events {
@@ -253,10 +253,10 @@ func (h *history) learn(look Look, events []leadership.Event, all bool, began, n
 	return h.tail.last() > last
 }
 
-// sync takes the word of a look that the history has nothing after the revision.
+// sync notes that a look found nothing in the history after the revision.
 func (h *history) sync(end leadership.Revision, began, now time.Duration) {
 	if h.synced && end > h.end && end > h.tail.last() {
-		return // a reader has made up where it is
+		return // a reader claimed a revision that does not exist
 	}
 	h.end, h.looked, h.hasLooked, h.synced = end, began, true, true
 	if h.tail.first() > end+1 { // and so it may be made up

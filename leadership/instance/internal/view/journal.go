@@ -2,11 +2,11 @@ package view
 
 import "regent/leadership"
 
-// Head is the index of the last entry of the election's journal, as far as is known.
+// Head returns the last known index of the election's journal.
 func (e *Election) Head() leadership.Index { return e.journal }
 
-// Appended takes the news that a journal has come to an index. It reports whether that is news. Of
-// an election that is not remembered, nothing is.
+// Appended notes that a journal has reached an index. It reports whether that is news; it ignores
+// an election that is not remembered.
 func (v *View) Appended(name leadership.Election, i leadership.Index) (news bool) {
 	e, ok := v.elections[name]
 	if news = ok && i > e.journal; news {
@@ -15,8 +15,8 @@ func (v *View) Appended(name leadership.Election, i leadership.Index) (news bool
 	return news
 }
 
-// HeadRead takes the store's word on the head of the journal, to a question that was asked when it
-// was known as before. What was known and is more was made up, or is void by a restore.
+// HeadRead notes the head of the journal that the store returned to a read that began when the
+// known index was before. A higher known index was invented, or is void after a restore.
 func (e *Election) HeadRead(i, before leadership.Index) {
 	if i > e.journal || e.journal == before {
 		e.journal = i

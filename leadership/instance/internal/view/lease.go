@@ -6,27 +6,27 @@ import (
 	"regent/leadership"
 )
 
-// Source is where the store's word on an election came from.
+// Source is the kind of call that the store's answer about an election came from.
 type Source int
 
 const (
 	// Read is a read, or a refusal: nothing was changed.
 	Read Source = iota
-	// Committed is a call of this instance that changed or renewed it. This instance looks after
-	// the end of a lease that it has granted or renewed.
+	// Committed is a call of this instance that changed the election or renewed its lease. This
+	// instance looks after the end of a lease that it has granted or renewed.
 	Committed
 )
 
-// Lease is the store's word on an election. It is never changed.
+// Lease is the store's answer about an election. It is never changed.
 type Lease struct {
 	leadership.Lease
-	Asked  time.Duration // before the store was asked: the age counts from it
-	Learnt time.Duration // when the answer arrived: for waiting callers the remaining time counts from it
+	Asked  time.Duration // before the store was asked; Age counts from it
+	Learnt time.Duration // when the answer arrived; for waiting callers the remaining time counts from it
 	// Absent is the store's error if there is no such election: it was never seen, or is deleted.
 	Absent error
 }
 
-// Aged is the lease after some time.
+// Aged returns the lease with its remaining times reduced by that time.
 func Aged(l leadership.Lease, by time.Duration) leadership.Lease {
 	l.ExpiresIn = max(l.ExpiresIn-by, 0)
 	l.RenewIn = max(l.RenewIn-by, 0)
@@ -39,8 +39,8 @@ func Aged(l leadership.Lease, by time.Duration) leadership.Lease {
 	return l
 }
 
-// Learn takes the store's answer on an election. The remaining time of the lease counts from now,
-// for waiting candidates and for its end. It reports whether that is news to a line.
+// Learn handles the store's answer about an election. The remaining time of the lease counts from
+// now, for waiting candidates and for its end. It reports whether the answer is news to a line.
 func (v *View) Learn(l *leadership.Lease, from Source, asked, now time.Duration) (wake bool) {
 	e, ok := v.elections[l.Election]
 	if !ok {
@@ -55,16 +55,16 @@ func (v *View) Learn(l *leadership.Lease, from Source, asked, now time.Duration)
 	return wake
 }
 
-// Refused takes the refusal of an attempt to lead. It says when asking again may help, which counts
-// more than what a reader of the same lease could know, unless an order has a part in it: others
-// may be granted before that.
+// Refused handles the refusal of an attempt to lead. Its RetryAfter is more precise than the time
+// derived from the lease, unless an order or the like is the cause: then other candidates may be
+// granted before.
 func (v *View) Refused(refusal *leadership.Error, asked, now time.Duration) {
 	l := refusal.Lease
 	e, ok := v.elections[l.Election]
 	if !ok {
 		return
 	}
-	exact := refusal.Cause == nil // else RetryAfter is that of an order or a ballot, or of a leader's shortest term
+	exact := refusal.Cause == nil // otherwise RetryAfter is of an order or a ballot, or of a leader's shortest term
 	if l.State == leadership.Held && exact {
 		v.guard = max(refusal.RetryAfter-l.ExpiresIn, 0)
 	}
@@ -80,8 +80,8 @@ func (v *View) Refused(refusal *leadership.Error, asked, now time.Duration) {
 	v.settle(e)
 }
 
-// opens is when asking for the lease may help those who do not have it. That an election is deleted
-// they are told at once.
+// opens returns when asking for the lease may help candidates that do not have it: for a deleted
+// election at once, so that they are told.
 func (v *View) opens(l *leadership.Lease, now time.Duration) time.Duration {
 	switch {
 	case l.Deleted:
@@ -92,7 +92,7 @@ func (v *View) opens(l *leadership.Lease, now time.Duration) time.Duration {
 	return now + l.LockedFor
 }
 
-// learn takes the store's word if it counts. exact says that open is the store's word as well.
+// learn keeps the store's answer if it counts. exact says that open also comes from the store.
 func (e *Election) learn(l *leadership.Lease, asked, now, open time.Duration, exact bool) (wake bool) {
 	version := e.version
 	switch order, later := e.compare(l), asked > e.changed; {
@@ -114,7 +114,7 @@ func (e *Election) learn(l *leadership.Lease, asked, now, open time.Duration, ex
 		e.succession.learnt(l, now)
 		if h := e.history; h != nil && l.Revision > h.heard && l.Revision > h.head() {
 			h.expect(l.Revision, now)
-			h.due += retry // unless its event comes by itself, as most do
+			h.due += retry // its event mostly comes by itself before that
 		}
 		if e.version++; e.wanted() || e.reads > 0 {
 			e.keep(l, asked, now)
@@ -127,17 +127,17 @@ func (e *Election) learn(l *leadership.Lease, asked, now, open time.Duration, ex
 	return e.version != version
 }
 
-// keep remembers the store's word.
+// keep remembers the store's answer.
 func (e *Election) keep(l *leadership.Lease, asked, now time.Duration) {
 	e.lease = &Lease{Lease: *l, Asked: asked, Learnt: now}
-	e.lease.Ticket = "" // it is for the caller alone, and so are the overrides, but for the halts
+	e.lease.Ticket = "" // only for the caller, as are the overrides, except for the halts
 	if !e.isHalts() {
 		e.lease.Overrides = ""
 	}
 }
 
-// compare says whether the store's answer is newer (1) or older (-1) than the known state, or shows
-// the same (0).
+// compare returns 1 if the store's answer is newer than the known state, -1 if it is older, and 0
+// if it shows the same.
 func (e *Election) compare(l *leadership.Lease) int {
 	switch {
 	case l.Revision < e.newest:
@@ -152,11 +152,11 @@ func (e *Election) compare(l *leadership.Lease) int {
 	return 1
 }
 
-// soon is how long an instance takes to find out about a lease of which it knows nothing but that
-// it was granted: no lease is over sooner.
+// soon is how long an instance may take to find out about a lease of which it knows only that it
+// was granted: no lease is over sooner.
 const soon = leadership.MinLeaseDuration
 
-// Heard takes an event. It reports whether that is news to a line or a watch.
+// Heard handles an event. It reports whether it is news to a line or a watch.
 func (v *View) Heard(event leadership.Event, now time.Duration) (news bool) {
 	e, ok := v.elections[event.Election]
 	if !ok {
@@ -175,8 +175,8 @@ func (v *View) Heard(event leadership.Event, now time.Duration) (news bool) {
 	return news
 }
 
-// hear takes an event that is newer than the known state. Earlier ones may have been missed, so the
-// leader that it names counts, more than its type.
+// hear handles an event that is newer than the known state. Earlier events may have been missed, so
+// the leader that it names counts more than its type.
 func (e *Election) hear(event leadership.Event, now time.Duration) {
 	leader, token, known := e.leads()
 	same := known && event.LeaderID == leader && event.Token == token
@@ -185,11 +185,11 @@ func (e *Election) hear(event leadership.Event, now time.Duration) {
 	case event.Type == leadership.EventDeleted, event.Type == leadership.EventUnlocked:
 		e.open = now
 	case same:
-	case epoch: // its lease has begun anew, so it ends no sooner than was known
+	case epoch: // the lease has begun anew, so it ends no sooner than the known end
 		e.open = max(e.open, now+soon)
 	case event.LeaderID != "", handedOver(event): // the successor leads by the next event
 		e.open = now + soon
-	case event.Type == leadership.EventDeposed && e.lease != nil: // it may believe until its end
+	case event.Type == leadership.EventDeposed && e.lease != nil: // the deposed leader may believe until its end
 		e.open = max(e.open, now)
 	case event.Type == leadership.EventExpired && e.lease != nil:
 		e.open = now + e.lease.Config.LockDelay
@@ -205,8 +205,8 @@ func (e *Election) hear(event leadership.Event, now time.Duration) {
 	delete(e.view.kept, e)
 }
 
-// hearOrder counts an event after which a barred candidate may be told something else, also one
-// that comes late.
+// hearOrder counts an event, even a late one, after which a barred candidate may get another
+// answer.
 func (e *Election) hearOrder(event leadership.Event) bool {
 	if event.Revision <= e.ordered || !mayUnbar(event.Type) {
 		return false
@@ -217,8 +217,8 @@ func (e *Election) hearOrder(event leadership.Event) bool {
 	return true
 }
 
-// mayUnbar reports whether after such an event the store may say something else to a candidate than
-// what barred it before. Of types that are not known here it is assumed.
+// mayUnbar reports whether a barred candidate may get another answer from the store after such an
+// event. It reports true for unknown types.
 func mayUnbar(t leadership.EventType) bool {
 	switch t {
 	case leadership.EventAcquired, leadership.EventUpdated, leadership.EventReleased, leadership.EventExpired,
@@ -236,7 +236,7 @@ func (e *Election) forget(now time.Duration) {
 		return
 	}
 	e.event, e.newest = nil, e.history.head()
-	if e.lease != nil && e.lease.Revision < e.newest { // of what came since the event, the end is known, and no more
+	if e.lease != nil && e.lease.Revision < e.newest { // the end of the history is known, but not its events
 		e.lease = nil
 		delete(e.view.kept, e)
 	}
@@ -250,7 +250,8 @@ func (e *Election) forget(now time.Duration) {
 	e.version++
 }
 
-// leads returns the leader, as far as is known; "" if the election is vacant.
+// leads returns the known leader, "" if the election is vacant; known reports whether anything is
+// known.
 func (e *Election) leads() (leader leadership.CandidateID, token leadership.Token, known bool) {
 	switch {
 	case e.event != nil:
@@ -263,45 +264,45 @@ func (e *Election) leads() (leader leadership.CandidateID, token leadership.Toke
 	return "", 0, false
 }
 
-// Version changes whenever something changes that a line has to consider.
+// Version returns a number that changes whenever a change concerns a line.
 func (e *Election) Version() int { return e.version }
 
-// Terms changes whenever an event names another leader, or none.
+// Terms returns a number that changes whenever an event names another leader, or none.
 func (e *Election) Terms() int { return e.terms }
 
-// Orders changes whenever an event may have changed what bars a candidate.
+// Orders returns a number that changes whenever an event may have unbarred a candidate.
 func (e *Election) Orders() int { return e.orders }
 
-// Open is when asking for the lease may help, unless the leader renews or releases before: not too
-// early, as far as is known.
+// Open returns the earliest time at which asking for the lease may help, as far as is known, unless
+// the leader renews or releases before.
 func (e *Election) Open() time.Duration { return e.open }
 
-// Leader is the leader, as far as is known; "" if the election is vacant.
+// Leader returns the known leader; "" if the election is vacant.
 func (e *Election) Leader() leadership.CandidateID {
 	leader, _, _ := e.leads()
 	return leader
 }
 
-// Term is the leader and its token, as far as is known; both are zero if nothing is known, and the
-// leader is "" if the election is vacant.
+// Term returns the known leader and its token; both are zero if nothing is known, and the leader is
+// "" if the election is vacant.
 func (e *Election) Term() (leadership.CandidateID, leadership.Token) {
 	leader, token, _ := e.leads()
 	return leader, token
 }
 
-// Leads reports whether the candidate leads, as far as is known. Once it has yielded, or its lease
-// may be over, it is a candidate like the others.
+// Leads reports whether the candidate is known to lead: it has not yielded, and its lease cannot be
+// over.
 func (e *Election) Leads(c leadership.CandidateID, now time.Duration) bool {
 	return e.Leader() == c && now < e.open && !e.succession.Yielded
 }
 
-// Event is the newest that was heard, if the store has not been asked since; otherwise nil.
+// Event returns the newest heard event, or nil if the store was asked since.
 func (e *Election) Event() *leadership.Event { return e.event }
 
-// Last is the store's last answer, whatever was heard since; nil if there is none.
+// Last returns the store's last answer, whatever was heard since; nil if there is none.
 func (e *Election) Last() *Lease { return e.lease }
 
-// Lease is the store's last answer, unless an event says that the lease has changed; otherwise nil.
+// Lease returns the store's last answer, or nil if an event says that the lease has changed since.
 func (e *Election) Lease() *Lease {
 	if e.lease == nil || e.event == nil {
 		return e.lease

@@ -6,10 +6,10 @@ import (
 	"regent/leadership"
 )
 
-// Fresh returns the lease, or the absence, that may be shown to a reader that has seen the
-// revision, until it is Over; nil if the store has to be read. Only the result of a read is shown:
-// the answer to a call of this instance may be older than an event that was heard while the
-// election was not remembered.
+// Fresh returns the lease, or the absence, that may be shown, until it is Over, to a reader that
+// has seen the revision known; nil if the store must be read. Only the result of a read may be
+// shown: the answer to another call may be older than an event that was heard while the election
+// was not remembered.
 func (v *View) Fresh(name leadership.Election, known leadership.Revision) *Lease {
 	e, ok := v.elections[name]
 	if !ok || !e.isKept() || e.event != nil || e.lease.Deleted && e.lease.Absent == nil || e.lease.Revision < known {
@@ -18,8 +18,8 @@ func (v *View) Fresh(name leadership.Election, known leadership.Revision) *Lease
 	return e.lease
 }
 
-// Over is when the lease must not be shown any more: at the expiry, at the end of the lease and at
-// the end of the lock delay, whichever comes first.
+// Over returns when the lease may no longer be shown: at the expiry, the end of the lease or the
+// end of the lock delay, whichever comes first.
 func (l *Lease) Over(expiry time.Duration) time.Duration {
 	left := expiry
 	if l.State == leadership.Held {
@@ -31,8 +31,8 @@ func (l *Lease) Over(expiry time.Duration) time.Duration {
 	return l.Asked + left
 }
 
-// Newest returns the newest known revision. A read of the store that began when it was another may
-// miss newer changes.
+// Newest returns the newest known revision. A read of the store that began when this was lower may
+// miss changes.
 func (v *View) Newest(name leadership.Election) leadership.Revision {
 	if e, ok := v.elections[name]; ok {
 		return e.newest
@@ -43,8 +43,8 @@ func (v *View) Newest(name leadership.Election) leadership.Revision {
 // Reading notes that a read of the store begins. The election is remembered until Landed.
 func (v *View) Reading(name leadership.Election) { v.election(name).reads++ }
 
-// Landed takes the result of a read of the store: nil for none. It is kept for other readers if
-// there is room, unless something newer is known. It reports whether that is news to a line.
+// Landed handles the result of a read of the store: nil for none. It is cached if there is room,
+// unless something newer is known. Landed reports whether it is news to a line.
 func (v *View) Landed(name leadership.Election, l *leadership.Lease, asked, now time.Duration) (wake bool) {
 	e := v.elections[name]
 	if l != nil {
@@ -59,10 +59,9 @@ func (v *View) Landed(name leadership.Election, l *leadership.Lease, asked, now 
 	return wake
 }
 
-// Missing takes the result of a read of the store that found no such election, in place of Landed:
-// l is its tombstone, or has the name alone. It is kept for other readers, as a lease is, unless
-// anything newer is known. Absences take up to half of the room, for there are endless names that
-// no election has.
+// Missing is Landed for a read that found no such election: l is its tombstone, or has only the
+// name. It is cached, as a lease is, unless something newer is known. Absences take up to half of
+// the room, because the names without an election are endless.
 func (v *View) Missing(l leadership.Lease, absent error, asked, now time.Duration) {
 	e := v.elections[l.Election]
 	if e.event == nil && e.newest == l.Revision && (e.isKept() || e.isHalts() || len(v.kept) < v.c.Size/2 && v.room(now)) {
@@ -73,14 +72,15 @@ func (v *View) Missing(l leadership.Lease, absent error, asked, now time.Duratio
 	v.settle(e)
 }
 
-// isHalts reports whether each grant needs the election, so that there is always room for it.
+// isHalts reports whether e is HaltsElection, which each grant needs, so that there is always room
+// for it.
 func (e *Election) isHalts() bool { return e.name == leadership.HaltsElection }
 
 // sweepsPerExpiry limits the cost of a full cache.
 const sweepsPerExpiry = 10
 
-// room reports whether another lease can be kept for readers. If there is none, those that are over
-// are dropped, unless that was just done.
+// room reports whether another lease can be cached. If there is no room, it first drops the leases
+// that are over, unless that was just done.
 func (v *View) room(now time.Duration) bool {
 	if len(v.kept) < v.c.Size {
 		return true

@@ -17,7 +17,7 @@ type Renewal struct {
 const (
 	// maxRenewed is how many leases RenewedHere returns.
 	maxRenewed = 10_000
-	// thinning is how often those that have ended are dropped to make room.
+	// thinning is how often leases that have ended are dropped to make room.
 	thinning = time.Second
 )
 
@@ -25,7 +25,7 @@ const (
 func (e *Election) noteRenewal(l *leadership.Lease, now time.Duration) {
 	e.end.token, e.end.lease = l.Token, l.LeaseDuration
 	v := e.view
-	if l.Succession.Yielded { // it was not renewed
+	if l.Succession.Yielded { // a yielded lease is not renewed
 		delete(v.renewed, e)
 		return
 	}
@@ -41,7 +41,7 @@ func (e *Election) noteRenewal(l *leadership.Lease, now time.Duration) {
 	}
 }
 
-// thin drops the leases that have ended, or that this instance does not look after any more.
+// thin drops the leases that have ended, or that this instance no longer looks after.
 func (v *View) thin(now time.Duration) {
 	for e := range v.renewed {
 		if e.end.promised <= now {
@@ -50,8 +50,8 @@ func (v *View) thin(now time.Duration) {
 	}
 }
 
-// RenewedHere returns the leases that this instance has granted or renewed and that have not ended,
-// as far as is known: maxRenewed at most, in no order.
+// RenewedHere returns the leases that this instance has granted or renewed and that have not ended
+// as far as it knows: at most maxRenewed, in no order.
 func (v *View) RenewedHere(now time.Duration) []Renewal {
 	v.thin(now)
 	all := make([]Renewal, 0, len(v.renewed))
@@ -62,16 +62,16 @@ func (v *View) RenewedHere(now time.Duration) []Renewal {
 }
 
 const (
-	// early is how long before the end that it was told an instance looks at the latest, because
-	// the news took its time; of short leases a part, so that the next news come before.
+	// early is how long before the told end an instance looks at the latest, because the news was
+	// delayed; for short leases it is a part of the lease, so that the next news comes before.
 	early     = time.Second
 	earlyPart = 8
 )
 
-// RenewedElsewhere takes the news that another instance has renewed a lease that ends in so long.
-// If that is the known leader's, and candidates or watchers are interested in its end, the next
-// look at it is put off: never for longer than a lease, and never to an earlier moment. Nothing
-// else is believed: readers are shown what the store has said.
+// RenewedElsewhere handles the news that another instance has renewed a lease, which ends r.Left
+// from now. If it is the known leader's lease, and candidates or watchers wait for its end, the
+// next look is put off: never for longer than a lease, and never to an earlier moment. The news has
+// no other effect: readers are shown the store's answers.
 func (v *View) RenewedElsewhere(name leadership.Election, token leadership.Token, left, now time.Duration) {
 	e, ok := v.elections[name]
 	if !ok || !e.listened() || e.lease == nil || e.lease.State != leadership.Held || e.lease.Token != token {

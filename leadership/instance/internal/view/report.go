@@ -6,14 +6,14 @@ import (
 	"regent/leadership"
 )
 
-// Report is what a leader has said of its work. It is never changed.
+// Report is a leader's report on its work. It is never changed.
 type Report struct {
 	Text  leadership.ReportText
 	At    time.Time // by the store's clock
 	Token leadership.Token
 }
 
-// ReportOf is the report of a lease; nil if it has none.
+// ReportOf returns the report of a lease; nil if it has none.
 func ReportOf(l leadership.Lease) *Report {
 	if l.Report == "" {
 		return nil
@@ -21,7 +21,7 @@ func ReportOf(l leadership.Lease) *Report {
 	return &Report{l.Report, l.ReportedAt, l.Token}
 }
 
-// After reports whether it was given after the other one; nil is before all.
+// After reports whether r was made after the other report; nil is before all.
 func (r *Report) After(other *Report) bool {
 	if r == nil || other == nil {
 		return r != nil
@@ -40,10 +40,11 @@ func (e *Election) learnReport(l *leadership.Lease) {
 	}
 }
 
-// Report is the last that this instance has learnt of while the election is watched; nil for none.
+// Report returns the last report that this instance has learnt of while the election is watched;
+// nil for none.
 func (e *Election) Report() *Report { return e.report }
 
-// Reported returns the watched elections of which a new report was learnt since it was called last.
+// Reported returns the watched elections of which a new report was learnt since its last call.
 func (v *View) Reported() []*Election {
 	all := v.reported
 	v.reported = nil

@@ -7,13 +7,13 @@ import (
 	"regent/leadership/rule"
 )
 
-// succession is the hand-over of the present term, as the store or events have told of it.
+// succession is the hand-over of the present term, as the store or events have described it.
 type succession struct {
 	leadership.Succession
 	ends time.Duration // when Left is over
 }
 
-// learnt takes the store's word.
+// learnt replaces the hand-over by the store's answer.
 func (s *succession) learnt(l *leadership.Lease, now time.Duration) {
 	*s = succession{l.Succession, now + l.Succession.Left}
 }
@@ -23,13 +23,13 @@ func Preempts(e leadership.Event) bool {
 	return e.Type == leadership.EventHandingOver && e.ReadDetail().Because == rule.BecausePreempt
 }
 
-// handedOver reports whether the event tells of the end of a term whose successor was granted the
-// lease in the same commit.
+// handedOver reports whether the event ends a term whose successor was granted the lease in the
+// same commit.
 func handedOver(e leadership.Event) bool {
 	return e.Type == leadership.EventReleased && e.ReadDetail().EndsBecause == leadership.EndsHandOver
 }
 
-// heard takes the word of an event of the same term.
+// heard updates the hand-over by an event of the same term.
 func (s *succession) heard(e leadership.Event, now time.Duration) {
 	h := e.ReadDetail()
 	switch e.Type {
@@ -57,15 +57,15 @@ func (s *succession) heard(e leadership.Event, now time.Duration) {
 	}
 }
 
-// Succession is the hand-over of the present term, as far as is known.
+// Succession returns the known hand-over of the present term.
 func (e *Election) Succession(now time.Duration) leadership.Succession {
 	s := e.succession.Succession
 	s.Left = max(e.succession.ends-now, 0)
 	return s
 }
 
-// Yielded is the successor to which the present leader has yielded, as far as is known: until the
-// lease ends, no other candidate is granted it. "" if it has not.
+// Yielded returns the successor to which the present leader is known to have yielded: until the
+// lease ends, no other candidate is granted it. "" if the leader has not yielded.
 func (e *Election) Yielded(now time.Duration) leadership.CandidateID {
 	if s := e.succession; s.Yielded && now < e.open && e.Leader() != "" {
 		return s.To
@@ -73,8 +73,8 @@ func (e *Election) Yielded(now time.Duration) leadership.CandidateID {
 	return ""
 }
 
-// hearSuccession takes what an event that is newer than the known state says of the hand-over.
-// After a yield the lease ends soon, and no renewal moves that on.
+// hearSuccession updates the hand-over by an event that is newer than the known state. After a
+// yield the lease ends soon, and no renewal extends it.
 func (e *Election) hearSuccession(event leadership.Event, now time.Duration) {
 	leader, token, known := e.leads()
 	if !known || event.LeaderID != leader || event.Token != token {

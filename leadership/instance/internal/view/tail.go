@@ -2,15 +2,15 @@ package view
 
 import "regent/leadership"
 
-// tail is some events of one election, in order and without a gap, at most maxTail. Its elements
-// are never changed, so that parts of it may be passed on.
+// tail is up to maxTail events of one election, in order and without a gap. Its elements are never
+// changed, so that parts of it may be passed on.
 type tail []leadership.Event
 
-// maxTail is how many events of one election are kept while it is watched: as many as a watch may
-// come late, without a look into the history.
+// maxTail is how many events of one election are kept while it is watched: a watch that is no
+// further behind needs no look into the history.
 const maxTail = 32
 
-// first is the revision of the first event; 0 if there is none.
+// first returns the revision of the first event; 0 if there is none.
 func (t tail) first() leadership.Revision {
 	if len(t) == 0 {
 		return 0
@@ -18,7 +18,7 @@ func (t tail) first() leadership.Revision {
 	return t[0].Revision
 }
 
-// last is the revision of the last event; 0 if there is none.
+// last returns the revision of the last event; 0 if there is none.
 func (t tail) last() leadership.Revision {
 	if len(t) == 0 {
 		return 0
@@ -38,7 +38,7 @@ func (t tail) after(revision leadership.Revision) []leadership.Event {
 	return t[revision+1-t.first() : len(t) : len(t)]
 }
 
-// add takes an event. If there is a gap before it, the tail begins anew with it.
+// add appends an event. If there is a gap before it, the tail begins anew with it.
 func (t *tail) add(e leadership.Event) {
 	if e.Revision != t.last()+1 {
 		*t = nil

@@ -26,22 +26,22 @@ type Config struct {
 // events are heard.
 const Poll = 5 * time.Second
 
-// View has what an instance knows of the elections. Its methods must not be called at the same
-// time. Now is a reading of one clock that never goes back, the driver's, and asked one from before
-// the store was asked.
+// View is an instance's knowledge of the elections. Its methods must not be called concurrently.
+// The argument now is a reading of the driver's clock, which must never go back, and asked a
+// reading from before the store was asked.
 type View struct {
 	c         Config
 	live      bool
 	epoch     int           // how often SetLive was called
-	guard     time.Duration // of the store, as far as its refusals have shown it
+	guard     time.Duration // of the store, as seen from its refusals
 	elections map[leadership.Election]*Election
-	kept      map[*Election]struct{} // those whose lease is kept for readers
+	kept      map[*Election]struct{} // elections whose lease is cached for readers
 	sweepAt   time.Duration          // no sweep before that
 	schedule  schedule
 	sooner    bool
 	reported  []*Election            // see Reported
 	renewed   map[*Election]struct{} // see RenewedHere; some may have ended
-	thinAt    time.Duration          // no sooner those are dropped
+	thinAt    time.Duration          // no thin before that
 }
 
 // New returns a view that knows nothing.
@@ -54,35 +54,35 @@ func New(c Config) *View {
 	}
 }
 
-// Election is what the view knows of one. It exists while there is anything to remember, or it is
-// held.
+// Election is a view's knowledge of one election. It exists while there is anything to remember, or
+// while it is held.
 type Election struct {
 	Listeners
 	view *View
 	name leadership.Election
 
-	reads    int // of the store that are under way
+	reads    int // reads of the store in progress
 	waiters  int
 	watchers int
 	holders  int
 
-	lease   *Lease              // the store's last word, if it is kept for readers or waiters
-	event   *leadership.Event   // the newest that was heard, if that was after the store's last word
-	newest  leadership.Revision // that was learnt or heard
+	lease   *Lease              // the store's last answer, if it is kept for readers or waiters
+	event   *leadership.Event   // the newest heard event, if it is newer than the store's last answer
+	newest  leadership.Revision // the highest revision learnt or heard
 	changed time.Duration       // when any of these changed
 	open    time.Duration
 	putOff  int                 // counts how often open was put off
-	version int                 // counts what has changed for a line
+	version int                 // counts the changes that concern a line
 	terms   int                 // counts the changes of leader that were heard of
-	orders  int                 // counts the events that may have changed what bars a candidate
-	ordered leadership.Revision // of the newest of them
+	orders  int                 // counts the events that may have unbarred a candidate
+	ordered leadership.Revision // of the newest of these events
 
 	succession succession
-	journal    leadership.Index // of the last entry of its journal, as far as is known
+	journal    leadership.Index // the last known index of its journal
 
 	end     end
 	history *history // while there are watchers
-	report  *Report  // so, too
+	report  *Report  // while there are watchers
 
 	at    time.Duration // its place in the schedule: never after its next moment
 	index int           // in the schedule; -1 if it is not there
@@ -93,10 +93,10 @@ type Election struct {
 type Listeners struct {
 	Lines   map[chan struct{}]struct{} // the wake of each Wait, a channel of one
 	News    chan struct{}              // closed when there is news for the watches; nil if none waits
-	Appends chan struct{}              // of one, when the journal is further; nil if nothing follows it
+	Appends chan struct{}              // of one: the journal has new entries; nil if nothing follows it
 }
 
-// Elections is how many elections are remembered.
+// Elections returns how many elections are remembered.
 func (v *View) Elections() int { return len(v.elections) }
 
 // Live reports whether all events are heard.
@@ -105,8 +105,8 @@ func (v *View) Live() bool { return v.live }
 // Epoch counts the calls of SetLive.
 func (v *View) Epoch() int { return v.epoch }
 
-// SetLive sets whether all events are heard from now on. If they are, watchers have to look once
-// more, because some may have been missed before.
+// SetLive sets whether all events are heard from now on. If they are, watchers must look once more,
+// because some may have been missed before.
 func (v *View) SetLive(live bool, now time.Duration) {
 	v.live = live
 	v.epoch++
@@ -118,8 +118,8 @@ func (v *View) SetLive(live bool, now time.Duration) {
 	}
 }
 
-// Wait lets a line of candidates listen to the election, for its lease or because it is that of a
-// part: the driver sends to wake when there is news. The Election is there until Unwait.
+// Wait makes a line of candidates listen to the election, for its lease or because it is the
+// parent: the driver sends to wake when there is news. The Election is remembered until Unwait.
 func (v *View) Wait(name leadership.Election, wake chan struct{}) *Election {
 	e := v.election(name)
 	if e.waiters++; e.Lines == nil {
@@ -136,7 +136,7 @@ func (v *View) Unwait(e *Election, wake chan struct{}) {
 	v.settle(e)
 }
 
-// Watch adds a watcher to the election. Its Election is there until Unwatch.
+// Watch adds a watcher to the election, which is remembered until Unwatch.
 func (v *View) Watch(name leadership.Election) *Election {
 	e := v.election(name)
 	if e.watchers++; e.history == nil {
@@ -154,8 +154,8 @@ func (v *View) Unwatch(e *Election) {
 	v.settle(e)
 }
 
-// Hold has the election remembered, with the store's last word on it, until Release. It is no
-// reason to look at it.
+// Hold keeps the election remembered, with the store's last answer, until Release. It causes no
+// looks.
 func (v *View) Hold(name leadership.Election) *Election {
 	e := v.election(name)
 	e.holders++
@@ -179,13 +179,13 @@ func (e *Election) listened() bool { return e.waiters+e.watchers > 0 }
 // Find returns the election; nil if it is not remembered.
 func (v *View) Find(name leadership.Election) *Election { return v.elections[name] }
 
-// All yields the elections that are remembered, in no order.
+// All yields the remembered elections, in no order.
 func (v *View) All() iter.Seq[*Election] { return maps.Values(v.elections) }
 
 // Name returns the election's name.
 func (e *Election) Name() leadership.Election { return e.name }
 
-// wanted reports whether the lease is remembered.
+// wanted reports whether the lease is to be remembered.
 func (e *Election) wanted() bool { return e.waiters+e.holders > 0 || e.isKept() }
 
 func (e *Election) isKept() bool {
@@ -224,7 +224,7 @@ func (v *View) settle(e *Election) {
 	case e.index >= 0 && next < e.at:
 		e.at = next
 		heap.Fix(&v.schedule, e.index)
-	default: // a place that is too early costs nothing: renewals leave it as it is
+	default: // renewals leave the place as it is: one that is too early costs nothing
 		return
 	}
 	v.sooner = v.sooner || e.index == 0
@@ -236,7 +236,7 @@ const never = time.Duration(math.MaxInt64)
 // Reason says why to look at an election.
 type Reason int
 
-// The reasons, as the package's page lists them.
+// The reasons; see the package comment.
 const (
 	End Reason = iota + 1
 	Watcher
@@ -245,8 +245,8 @@ const (
 	Failed
 )
 
-// Task is what to do for an election. For End and Watcher: record that its lease has run out, if it
-// has, and tell Expired. For the others: read its history after that revision, and tell Looked.
+// Task is work for an election. For End and Watcher: record that its lease has run out, if it has,
+// and call Expired. For the others: read its history after that revision, and call Looked.
 type Task struct {
 	Election leadership.Election
 	Reason   Reason
@@ -255,8 +255,8 @@ type Task struct {
 	revision leadership.Revision // of the lease that may have run out
 }
 
-// Next returns the next task that is due now; ok is false if there is none until the moment at.
-// After a task, call it again: others may be due.
+// Next returns the next task that is due now; ok is false if there is none before at. After a task,
+// call it again: others may be due.
 func (v *View) Next(now time.Duration) (t Task, at time.Duration, ok bool) {
 	v.sooner = false
 	for len(v.schedule) > 0 {
@@ -277,7 +277,7 @@ func (v *View) Next(now time.Duration) (t Task, at time.Duration, ok bool) {
 	return t, never, false
 }
 
-// Sooner reports whether something is to be done sooner than the last call of Next has said.
+// Sooner reports whether a task is due sooner than the last call of Next has said.
 func (v *View) Sooner() bool { return v.sooner }
 
 // next returns the next moment to look at the election, and why.

@@ -2,7 +2,6 @@ package belief
 
 import (
 	"cmp"
-	"context"
 )
 
 // Result is the result of a search.
@@ -28,20 +27,10 @@ type search struct {
 
 // Search visits all reachable states, or stops where a property does not hold.
 func (m *Model) Search() Result {
-	r, _ := m.SearchContext(context.Background())
-	return r
-}
-
-// SearchContext is Search until ctx ends; then it returns the error of ctx.
-func (m *Model) SearchContext(ctx context.Context) (Result, error) {
-	const between = 1 << 10 // this many states take some milliseconds
 	x := m.start()
 	var r Result
 	at := 0
 	for ; at < len(x.visited.all) && x.broken == ""; at++ {
-		if at%between == 0 && ctx.Err() != nil {
-			return Result{}, ctx.Err()
-		}
 		here := x.visited.all[at].state.unpack()
 		if here.believers() > 0 {
 			r.Believing++
@@ -57,7 +46,7 @@ func (m *Model) SearchContext(ctx context.Context) (Result, error) {
 	if r.Broken != "" {
 		r.Trace = x.trace(uint32(at-1), r.Broken)
 	}
-	return r, nil
+	return r
 }
 
 // start returns a search at the state before the first step.

@@ -10,13 +10,9 @@ import (
 // script, in JSON.
 const partWriter = "crash-writer"
 
-// childVariable is set in the environment of the writer, so that a program that forgets to call
-// Main does not start itself for ever.
-const childVariable = "REGENT_CRASH_PART"
-
-// Main is the writer, if Run started the process for that, and returns its exit code. A program
-// that calls Run must call Main first, a test in TestMain. args is os.Args.
-func Main(args []string) (code int, played bool) {
+// playWriter is the writer, if the process was started for that, and returns its exit code. TestMain
+// calls it first. args is os.Args.
+func playWriter(args []string) (code int, played bool) {
 	if len(args) != 3 || args[1] != partWriter {
 		return 0, false
 	}
@@ -35,5 +31,5 @@ func Main(args []string) (code int, played bool) {
 // environment is that of the writer. Under the race detector a process waits for a second before it
 // ends, unless it is told not to.
 func environment() []string {
-	return append(os.Environ(), childVariable+"=1", "GORACE="+os.Getenv("GORACE")+" atexit_sleep_ms=0")
+	return append(os.Environ(), "GORACE="+os.Getenv("GORACE")+" atexit_sleep_ms=0")
 }

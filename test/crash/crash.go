@@ -1,7 +1,6 @@
 package crash
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,10 +10,10 @@ import (
 	"strings"
 )
 
-// Config says how much is tried. Its zero value tries as much as fits in a test of a few seconds.
+// Config says how much is tried.
 type Config struct {
 	Seed uint64 // determines the trials, except how the callers of a recorded process interleave
-	// Images is how many crashes are tried, Corrupted how many damaged folders: 0 for 1000 and 200.
+	// Images is how many crashes are tried, Corrupted how many damaged folders.
 	Images, Corrupted int
 }
 
@@ -32,21 +31,16 @@ type Result struct {
 const (
 	imagesEach    = 1000 // of one recording
 	corruptedEach = 200
-	recordsEach   = 20 // for one round of trials
 )
 
 // Run traces the embedded store at work and checks that its file survives. An error names the
-// folder with the log and the image that show it, the seed and the plan. It is
-// errors.ErrUnsupported where processes cannot be traced.
+// folder with the log and the image that show it, the seed and the plan. It is errNoTrace where
+// processes cannot be traced.
 //
-// The program must call Main before: Run starts it as the writer, as many at a time as there are
-// processors. It needs some ten megabytes in memory.
+// Run starts its own program as the writer, as many at a time as there are processors. It needs some
+// ten megabytes in memory.
 func Run(ctx context.Context, c Config) (Result, error) {
-	c.Images, c.Corrupted = cmp.Or(c.Images, imagesEach), cmp.Or(c.Corrupted, corruptedEach)
 	r := Result{Kinds: make(map[string]int)}
-	if os.Getenv(childVariable) != "" {
-		return r, errors.New("crash: the program must call Main before Run")
-	}
 	dir, err := folder()
 	if err != nil {
 		return r, err
@@ -55,7 +49,7 @@ func Run(ctx context.Context, c Config) (Result, error) {
 	for i := range n {
 		err = c.round(ctx, &r, i, n, filepath.Join(dir, fmt.Sprintf("recording-%d", i)))
 		switch {
-		case ctx.Err() != nil, errors.Is(err, errors.ErrUnsupported):
+		case ctx.Err() != nil, errors.Is(err, errNoTrace):
 			return r, errors.Join(err, os.RemoveAll(dir))
 		case err != nil:
 			return r, fmt.Errorf("crash: seed %d: see %s: %w", c.Seed, dir, err)
@@ -85,10 +79,8 @@ func (c Config) round(ctx context.Context, r *Result, i, n int, dir string) erro
 	if err := c.images(ctx, r, dir); err != nil {
 		return err
 	}
-	if i%recordsEach == 0 {
-		if err := c.failingCalls(ctx, r, dir); err != nil {
-			return err
-		}
+	if err := c.failingCalls(ctx, r, dir); err != nil {
+		return err
 	}
 	return os.RemoveAll(dir)
 }
@@ -100,9 +92,6 @@ func (c Config) images(ctx context.Context, r *Result, dir string) error {
 		return err
 	}
 	log, err := record(ctx, files, script{Seed: c.Seed, Callers: 4, Calls: 20})
-	if errors.Is(err, errNoTrace) {
-		return errors.Join(err, errors.ErrUnsupported)
-	}
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	if code, played := Main(os.Args); played {
+	if code, played := playWriter(os.Args); played {
 		os.Exit(code)
 	}
 	os.Exit(m.Run())
@@ -31,6 +31,7 @@ func TestStoreSurvives(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("%+v", r)
+	t.Logf("looked at: %d images, %d damaged folders, %d refused by name, %d failing calls", r.Images, r.Corrupted, r.Refused, r.Trials)
 	if r.Images != *images || r.Corrupted != *corrupted || r.Refused == 0 || r.Snapshots < 2 || r.Kinds["torn, whole"] == 0 || r.Kinds["fault, stopped"] == 0 {
 		t.Errorf("too little was tried: %+v", r)
 	}

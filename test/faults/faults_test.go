@@ -20,6 +20,7 @@ import (
 
 var (
 	runs = flag.Int("runs", 0, "how many runs on each store; 0 for two on a file and one on each emulator, or one on each with -short")
+	keep = flag.String("keep", "", "the folder in which failed runs are kept; that of temporary files if empty")
 	seed = flag.Uint64("seed", 1, "of the first run; each next one has the next")
 )
 
@@ -59,11 +60,17 @@ func play(t *testing.T, store faults.Store, c faults.SetupConfig, n int) {
 	for i := range n {
 		s := *seed + uint64(i)
 		t.Run(fmt.Sprintf("seed %d", s), func(t *testing.T) {
-			result, err := run(t, faults.Config{Store: store, Seed: s, Setup: r})
+			if *runs > 0 && store == faults.File { // an emulator has a machine's processors to itself, or takes its time
+				t.Parallel()
+			}
+			result, err := run(t, faults.Config{Store: store, Seed: s, Setup: r, Dir: *keep})
 			if err != nil {
 				t.Error(err)
 			}
 			t.Logf("%+v", result)
+			t.Logf("looked at: 1 runs, %d operations, %d unknown outcomes, %d changes, %d changes of leader, %d changes of leader at seats, "+
+				"%d events delivered, %d effects, %d decisions, %d faults, %d excuses", result.Operations, result.Unknown, result.Changes,
+				result.Leaders, result.Seats, result.Deliveries, result.Effects, result.Decisions, len(result.Faults), result.Late)
 		})
 	}
 }

@@ -19,8 +19,8 @@ type Config struct {
 	Seed  uint64
 	Lease time.Duration // at least; longer ones suit a busy machine
 	Dir   string        // a failed run is kept there, in a folder of its own; "" for the folder of temporary files
-	Setup *Setup        // nil for one of the run's own, with what the environment says
-	Lie   Lie           // what agents do wrong on purpose, to test the checks
+	Setup *Setup
+	Lie   Lie // what agents do wrong on purpose, to test the checks
 	// Faults, if there are any, take the place of those that the seed draws.
 	Faults []Fault
 }
@@ -49,13 +49,6 @@ const (
 // anything else if it could not be carried out. After an error the run's files are kept, in a
 // folder that the error names. A run that succeeds leaves nothing.
 func Run(ctx context.Context, c Config) (Result, error) {
-	if c.Setup == nil {
-		setup, err := NewSetup(SetupConfig{})
-		if err != nil {
-			return Result{}, err
-		}
-		c.Setup = setup
-	}
 	dir, err := os.MkdirTemp(c.Dir, fmt.Sprintf("faults-%s-%d-*", c.Store, c.Seed))
 	if err != nil {
 		return Result{}, err

@@ -98,6 +98,14 @@ func Drawn() int {
 	return n
 }
 
+// Draw returns one in so many of all things. As many draws as that, one after the other, return all.
+func Draw[T any](all []T, share, draw int) (drawn []T) {
+	for n := draw % share; n < len(all); n += share {
+		drawn = append(drawn, all[n])
+	}
+	return drawn
+}
+
 // Share lets a test run beside others in its short form. In its long form it runs alone.
 func Share(t *testing.T) {
 	if testing.Short() {

@@ -2,23 +2,28 @@ package mutants_test
 
 import (
 	"flag"
+	"slices"
 	"strings"
 	"testing"
 
+	"regent/test/machine"
 	"regent/test/mutants"
 )
 
 var (
 	named = flag.String("named", "", "plant the bugs whose names have one of these texts in them, separated by |, and run all of their tests")
+	quick = flag.Bool("quick", false, "plant those of the quick set, and run the first of their tests")
+	share = flag.Int("share", 1, "plant one in so many of the quick set")
+	draw  = flag.Int("draw", 0, "which of these shares")
 	cloud = flag.Bool("cloud", false, "also those that need emulators")
 )
 
 func TestPlantedBugsAreCaught(t *testing.T) {
-	if *named == "" {
+	if *named == "" && !*quick {
 		t.Skip("none is named; make prove plants them")
 	}
-	c := mutants.Config{Emulators: *cloud, Heard: func(v mutants.Verdict) {
-		t.Log(v)
+	c := mutants.Config{Quick: *quick, Emulators: *cloud, Heard: func(v mutants.Verdict) {
+		t.Logf("%v\nlooked at: 1 bugs, 1 %s", v, v.Outcome)
 		if v.Failed() {
 			t.Errorf("%s: %s", v.Outcome, v.Mutant.Name)
 		}
@@ -27,7 +32,14 @@ func TestPlantedBugsAreCaught(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Mutants, c.Built = pick(t, bugs, strings.Split(*named, "|")...), bugs
+	if c.Mutants, c.Built = bugs, bugs; *quick {
+		some := slices.DeleteFunc(slices.Clone(bugs), func(m mutants.Mutant) bool { return !m.Quick })
+		c.Mutants = machine.Draw(some, *share, *draw)
+		c.Built = c.Mutants
+	}
+	if *named != "" {
+		c.Mutants = pick(t, c.Mutants, strings.Split(*named, "|")...)
+	}
 	if _, err := mutants.Run(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"testing"
+	"time"
 
 	"regent/test/machine"
 	"regent/test/simulation"
@@ -45,6 +46,8 @@ func TestAllHoldsWhateverGoesWrong(t *testing.T) {
 		}
 	}
 	t.Logf("%+v", total)
+	t.Logf("looked at: %d election-hours, %d seeds, %d renewals, %d changes of leader, %d faults, %d stale writes refused",
+		total.Elections/time.Hour, runs, total.Renewals, total.Changes, total.Faults, total.Refused)
 }
 
 func TestTheSameSeedIsTheSameRun(t *testing.T) {

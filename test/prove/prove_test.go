@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"maps"
 	"os"
@@ -37,6 +38,31 @@ func TestFiguresAreSummedUp(t *testing.T) {
 		"    b_test.go:2: looked at: 4 models\n--- SKIP: TestC (0s)\n"), nil)
 	if want := map[string]int{"tests": 2, "models": 7, "steps taken": 7}; !maps.Equal(r.figures, want) || !slices.Equal(r.skipped, []string{"TestC"}) {
 		t.Errorf("%v, skipped %v; want %v, and TestC", r.figures, r.skipped, want)
+	}
+}
+
+func TestPartsRunTheirTestsAndReport(t *testing.T) {
+	t.Parallel()
+	good := &part{name: "good", runs: []goTest{{dir: ".", names: "TestFiguresAreSummedUp"}}}
+	none := &part{name: "none", computes: true, runs: []goTest{{dir: ".", names: "TestOfNothing"}}}
+	r := report{config: config{share: 1, seed: 1, dir: t.TempDir()}, parts: []*part{good, none}}
+	r.do(t.Context())
+	if err := r.err(t.Context()); err == nil || err.Error() != "none: there are no such tests; see "+r.file("none.txt") {
+		t.Errorf("%v", err)
+	}
+	said, err := os.ReadFile(r.file("report.md"))
+	for _, line := range []string{"| good | 1 tests | nothing |", "| none |  | **there are no such tests** |"} {
+		if err != nil || !strings.Contains(string(said), line) {
+			t.Errorf("no %q in the report, %v:\n%s", line, err, said)
+		}
+	}
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	later := &part{name: "later", runs: good.runs}
+	r.parts = []*part{later}
+	r.do(stopped)
+	if err := r.err(stopped); later.result.done || err == nil || err.Error() != "stopped before the end" {
+		t.Errorf("stopped: %+v, %v", later.result, err)
 	}
 }
 

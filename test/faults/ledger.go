@@ -58,6 +58,6 @@ func (l *ledger) admit(entry record.Ledger) bool {
 	write := checker.Write{Who: entry.Who, Election: entry.Election, Token: entry.Token, Newest: l.guard.Mark(resource).Token, At: l.recorder.Now()}
 	err := l.guard.Do(resource, fence.Mark{Election: entry.Election, Token: entry.Token}, func() error { return nil })
 	write.Admitted = err == nil
-	l.notes.write(write)
+	l.notes.note(func(r *checker.Recording) { r.Writes = append(r.Writes, write) })
 	return write.Admitted
 }

@@ -13,17 +13,11 @@ import (
 
 // notes has everything that the processes have recorded so far. Its zero value is ready.
 type notes struct {
-	mu        sync.Mutex // guards all below
-	calls     []checker.Call
-	readings  []checker.Reading
+	mu        sync.Mutex        // guards all below
+	so        checker.Recording // but for what follows
 	beliefs   map[beliefID]checker.Belief
 	consumers map[string]*checker.Consumer
-	writes    []checker.Write
-	faults    []checker.Fault
-	willing   []checker.Willing
 	failures  []string
-	effects   []checker.EffectCall
-	proposals []checker.ProposalCall
 }
 
 type beliefID struct {
@@ -38,11 +32,11 @@ func (b *notes) add(l record.Line) {
 	defer b.mu.Unlock()
 	switch {
 	case l.Call != nil:
-		b.calls = append(b.calls, *l.Call)
+		b.so.Calls = append(b.so.Calls, *l.Call)
 	case l.Belief != nil:
 		b.believe(*l.Belief)
 	case l.Reading != nil:
-		b.readings = append(b.readings, *l.Reading)
+		b.so.Readings = append(b.so.Readings, *l.Reading)
 	case l.Consumer != nil:
 		c := b.consumer(l.Consumer.Name)
 		got := c.Got
@@ -52,9 +46,9 @@ func (b *notes) add(l record.Line) {
 		c := b.consumer(l.Delivery.Consumer)
 		c.Got = append(c.Got, l.Delivery.Event.Leadership())
 	case l.Effect != nil:
-		b.effects = append(b.effects, *l.Effect)
+		b.so.Effects = append(b.so.Effects, *l.Effect)
 	case l.Proposal != nil:
-		b.proposals = append(b.proposals, *l.Proposal)
+		b.so.Proposals = append(b.so.Proposals, *l.Proposal)
 	case l.Failure != "":
 		b.failures = append(b.failures, l.Failure)
 	}
@@ -99,16 +93,15 @@ func (b *notes) stopped(name string) {
 	}
 }
 
-func (b *notes) write(w checker.Write) {
+// note records what no line tells of.
+func (b *notes) note(add func(*checker.Recording)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.writes = append(b.writes, w)
+	add(&b.so)
 }
 
 func (b *notes) fault(f checker.Fault) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.faults = append(b.faults, f)
+	b.note(func(r *checker.Recording) { r.Faults = append(r.Faults, f) })
 }
 
 func (b *notes) fail(format string, args ...any) {
@@ -116,23 +109,17 @@ func (b *notes) fail(format string, args ...any) {
 }
 
 func (b *notes) want(all []checker.Willing) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.willing = append(b.willing, all...)
+	b.note(func(r *checker.Recording) { r.Willing = append(r.Willing, all...) })
 }
 
 // recording returns everything, with the store's history.
 func (b *notes) recording(history []leadership.Event) checker.Recording {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	r := checker.Recording{
-		History: history, Calls: slices.Clone(b.calls), Readings: slices.Clone(b.readings), Writes: slices.Clone(b.writes), Faults: slices.Clone(b.faults),
-		Willing: slices.Clone(b.willing), Effects: slices.Clone(b.effects), Proposals: slices.Clone(b.proposals),
-	}
+	r := b.so // whose slices may grow, while what is in them stays
+	r.History, r.Calls = history, slices.Clone(r.Calls)
 	for _, name := range slices.Sorted(maps.Keys(b.consumers)) {
-		c := *b.consumers[name]
-		c.Got = slices.Clone(c.Got)
-		r.Consumers = append(r.Consumers, c)
+		r.Consumers = append(r.Consumers, *b.consumers[name])
 	}
 	for _, one := range b.beliefs {
 		r.Beliefs = append(r.Beliefs, one)

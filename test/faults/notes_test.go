@@ -23,10 +23,10 @@ func TestACallThatAKilledAgentHadSentHasAnUnknownOutcome(t *testing.T) {
 
 	var heard notes
 	heard.listen(out)
-	if len(heard.calls) != 2 || heard.calls[0].Request != "answered" || heard.calls[0].Code != "" {
-		t.Fatalf("calls: %+v", heard.calls)
+	if len(heard.so.Calls) != 2 || heard.so.Calls[0].Request != "answered" || heard.so.Calls[0].Code != "" {
+		t.Fatalf("calls: %+v", heard.so.Calls)
 	}
-	if c := heard.calls[1]; c.Request != "under way" || c.Code != leadership.OutcomeUnknown || c.Answered != checker.Forever {
+	if c := heard.so.Calls[1]; c.Request != "under way" || c.Code != leadership.OutcomeUnknown || c.Answered != checker.Forever {
 		t.Errorf("the call under way is recorded as %+v", c)
 	}
 }

@@ -99,7 +99,7 @@ func (s *session) examine(t truth) (f findings) {
 		}
 	}
 	f.truth, f.recording, f.failures = t, s.notes.recording(t.History), s.notes.failures
-	f.recording.Faults = append(f.recording.Faults, s.lateRenewals(f.recording)...)
+	f.recording.Faults = slices.Concat(f.recording.Faults, s.lateRenewals(f.recording))
 	f.verdict = s.check(f.recording)
 	for i, n := range f.verdict {
 		if s.otherBoot() {

@@ -98,7 +98,8 @@ func Drawn() int {
 	return n
 }
 
-// Draw returns one in so many of all things. As many draws as that, one after the other, return all.
+// Draw returns one in so many of all things. As many draws as that, one after the other, return
+// all.
 func Draw[T any](all []T, share, draw int) (drawn []T) {
 	for n := draw % share; n < len(all); n += share {
 		drawn = append(drawn, all[n])

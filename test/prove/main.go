@@ -13,8 +13,8 @@
 // make prove asks for, takes about a quarter of an hour and at most 4 GiB of memory. The night set
 // (-night) goes on for hours. It may be stopped at any time: the folder has a report of what was
 // done until then, the output of each part, and what each violation has left behind. Another -seed
-// searches elsewhere. The exit code is 1 if a bug was found or less was searched than is wanted, and
-// 2 for flags that make no sense.
+// searches elsewhere. The exit code is 1 if a bug was found or less was searched than is wanted,
+// and 2 for flags that make no sense.
 package main
 
 import (

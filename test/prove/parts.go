@@ -51,7 +51,8 @@ func parts(c config) []*part {
 		{name: "mutants", computes: true, runs: []goTest{{dir: "./test/mutants", names: "TestPlantedBugsAreCaught", args: mutants}}},
 		{name: "simulation", computes: true, runs: []goTest{{
 			"./test/simulation", "TestAllHoldsWhateverGoesWrong|TestWhatWasRecordedPassesEveryChecker",
-			[]string{"-parallel", "1", "-seed", seed, "-seeds", size(1_300, 13_000), "-leases", "1000"}, frugal,
+			[]string{"-parallel", "1", "-seed", seed, "-seeds", size(1_300, 13_000), "-leases", "1000"},
+			frugal,
 		}}},
 		{name: "file", runs: faults("File", 30, 1_200)},
 		{name: "firestore", runs: faults("Firestore", 10, 400)},

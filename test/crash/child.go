@@ -10,8 +10,8 @@ import (
 // script, in JSON.
 const partWriter = "crash-writer"
 
-// playWriter is the writer, if the process was started for that, and returns its exit code. TestMain
-// calls it first. args is os.Args.
+// playWriter is the writer, if the process was started for that, and returns its exit code.
+// TestMain calls it first. args is os.Args.
 func playWriter(args []string) (code int, played bool) {
 	if len(args) != 3 || args[1] != partWriter {
 		return 0, false

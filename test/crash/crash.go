@@ -37,8 +37,8 @@ const (
 // folder with the log and the image that show it, the seed and the plan. It is errNoTrace where
 // processes cannot be traced.
 //
-// Run starts its own program as the writer, as many at a time as there are processors. It needs some
-// ten megabytes in memory.
+// Run starts its own program as the writer, as many at a time as there are processors. It needs
+// some ten megabytes in memory.
 func Run(ctx context.Context, c Config) (Result, error) {
 	r := Result{Kinds: make(map[string]int)}
 	dir, err := folder()

@@ -43,6 +43,35 @@ const (
 	rollback  = "Rollback"
 )
 
+func TestACommandThatIsExpectedToWriteIsOneQueryAndOneCommit(t *testing.T) {
+	t.Parallel()
+	s, calls := counted(t)
+	for _, c := range []struct {
+		what   string
+		decide func(rule.Snapshot) (rule.Change, error)
+		want   []string
+	}{
+		{"grant", acquire("ann"), []string{statement, commit}},
+		{"the same again", acquire("ann"), []string{statement, commit}},
+		{"renewal by a decision", renewing("ann"), []string{statement, commit}},
+		{"configure", lockDelay(time.Second, 0), []string{statement, commit}},
+		{"release", releasing("ann"), []string{statement, commit}},
+		{"takeover", acquire("bob"), []string{statement, commit}},
+		{"refusal", acquire("cid"), []string{statement, rollback}},
+		{"nothing to write", rule.Expire, []string{statement, rollback}},
+	} {
+		got := during(calls, func() {
+			_, err := s.Update(t.Context(), "jobs", rule.Expect{Change: true}, c.decide)
+			if refused := c.what == "refusal"; (err != nil) != refused {
+				t.Errorf("%s: %v", c.what, err)
+			}
+		})
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", c.what, diff)
+		}
+	}
+}
+
 func TestARenewalWithAReportIsOneQueryAndOneCommit(t *testing.T) {
 	t.Parallel()
 	s, calls := counted(t)
@@ -63,6 +92,48 @@ func TestARenewalWithAReportIsOneQueryAndOneCommit(t *testing.T) {
 		})
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("with %q (-want +got)\n%s", what, diff)
+		}
+	}
+}
+
+func renewing(id string) func(rule.Snapshot) (rule.Change, error) {
+	return func(s rule.Snapshot) (rule.Change, error) {
+		return rule.Renew(s, renewalOf("jobs", id, 1))
+	}
+}
+
+func releasing(id string) func(rule.Snapshot) (rule.Change, error) {
+	return func(s rule.Snapshot) (rule.Change, error) {
+		return rule.Apply(s, leadership.Release{LeaseRequest: renewalOf("jobs", id, 1).Request()})
+	}
+}
+
+func TestARefusalIsOneQueryWithoutALock(t *testing.T) {
+	t.Parallel()
+	s, calls := counted(t)
+	for _, c := range []struct {
+		what   string
+		decide func(rule.Snapshot) (rule.Change, error)
+		want   []string
+		err    error
+	}{
+		{"the end of a lease that never was", rule.Expire, []string{statement}, nil},
+		{"grant", acquire("ann"), []string{statement, statement, commit}, nil},
+		{"attempt while ann leads", acquire("bob"), []string{statement}, leadership.LeaseHeld},
+		{"the end of a lease that lasts", rule.Expire, []string{statement}, nil},
+		{"renewal by another candidate", renewing("bob"), []string{statement}, leadership.LeaseLost},
+		{"configure for another revision", lockDelay(time.Second, 9), []string{statement}, leadership.RevisionMismatch},
+		{"release", releasing("ann"), []string{statement, statement, commit}, nil},
+		{"release once more", releasing("ann"), []string{statement}, nil},
+		{"renewal of what was released", renewing("ann"), []string{statement}, leadership.LeaseLost},
+	} {
+		got := during(calls, func() {
+			if _, err := s.Update(t.Context(), "jobs", rule.Expect{}, c.decide); !errors.Is(err, c.err) {
+				t.Errorf("%s: %v, want %v", c.what, err, c.err)
+			}
+		})
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", c.what, diff)
 		}
 	}
 }
@@ -90,6 +161,28 @@ func TestARefusalDoesNotWaitForATransactionThatIsUnderWay(t *testing.T) {
 	})
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+func TestARenewalOfAnyNumberOfLeasesIsOneStatementAndOneCommit(t *testing.T) {
+	t.Parallel()
+	s, calls := counted(t)
+	all := leadership.MaxBatch
+	if testing.Short() {
+		all = 200 // each is granted by a transaction of its own
+	}
+	leases := granted(t, s, all)
+	for _, n := range []int{1, 100, all} {
+		got := during(calls, func() {
+			for i, a := range s.Renew(t.Context(), leases[:n]) {
+				if a.Err != nil {
+					t.Fatalf("%d leases: renew %s: %v", n, leases[i].Election, a.Err)
+				}
+			}
+		})
+		if diff := cmp.Diff([]string{statement, commit}, got); diff != "" {
+			t.Errorf("%d leases (-want +got)\n%s", n, diff)
+		}
 	}
 }
 

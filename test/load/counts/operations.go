@@ -120,8 +120,7 @@ func (s *script) batch() error {
 	if err != nil {
 		return err
 	}
-	renew := func() error { return renewed(s.service.BatchRenew(s.ctx, batch)) }
-	return all(renew, s.counted(batchName, renew)) // the second knows the leases from the replies to the first
+	return s.count(batchName, func() error { return renewed(s.service.BatchRenew(s.ctx, batch)) })
 }
 
 // granted lets one candidate lead n elections.

@@ -151,6 +151,13 @@ run "the_service" {
     error_message = "the probes use a wrong path"
   }
   assert {
+    condition = (
+      google_cloud_run_v2_service.main["europe-west1"].template[0].containers[0].startup_probe[0].period_seconds
+      * google_cloud_run_v2_service.main["europe-west1"].template[0].containers[0].startup_probe[0].failure_threshold == 240
+    )
+    error_message = "an instance is ended while it waits for its store, which takes 200 s at most; or the time is above Cloud Run's limit"
+  }
+  assert {
     condition     = google_cloud_run_v2_service.main["europe-west1"].custom_audiences == tolist([output.audience]) && output.settings.REGENT_AUTH_AUDIENCE == output.audience
     error_message = "Cloud Run and Regent disagree on the audience"
   }

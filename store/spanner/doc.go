@@ -57,7 +57,9 @@
 // CURRENT_TIMESTAMP() may be taken before the query has its locks. It is then too early, never too
 // late, and a lease looks the longer for it. Only a server's clock that runs ahead can do harm, and
 // Guard stands against that. A read without a transaction holds no locks, and CURRENT_TIMESTAMP()
-// may be later than what it sees: Get's time is the read timestamp instead.
+// may be later than what it sees: Get's time is the read timestamp instead. How fresh that is,
+// Spanner does not promise, only that nothing committed before the read is missing. So Update
+// refuses without a transaction only what CURRENT_TIMESTAMP() would refuse too.
 //
 // # History
 //

@@ -166,6 +166,10 @@ run "the_service" {
     error_message = "the service is not protected"
   }
   assert {
+    condition     = google_secret_manager_secret_version.access.deletion_policy == "ABANDON"
+    error_message = "a version of the access file is destroyed that instances may still be shown as the latest"
+  }
+  assert {
     condition = (
       "${google_cloud_run_v2_service.main["europe-west1"].template[0].containers[0].volume_mounts[0].mount_path}/${google_cloud_run_v2_service.main["europe-west1"].template[0].volumes[0].secret[0].items[0].path}"
       == output.settings.REGENT_ACCESS

@@ -551,6 +551,10 @@ run "signs_statements" {
     condition     = output.settings.REGENT_STATEMENT_KEY == "kms:projects/p/locations/l/keyRings/r/cryptoKeys/k/cryptoKeyVersions/2,kms:projects/p/locations/l/keyRings/r/cryptoKeys/k/cryptoKeyVersions/1"
     error_message = "statements are not signed with the keys that were given"
   }
+  assert {
+    condition     = contains(keys(google_project_service.main), "cloudkms.googleapis.com")
+    error_message = "the API of the keys is not enabled"
+  }
 }
 
 run "signs_people_in_by_a_name_of_their_own" {

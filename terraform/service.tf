@@ -52,7 +52,7 @@ locals {
     OTEL_EXPORTER_OTLP_ENDPOINT     = "https://telemetry.googleapis.com"
     OTEL_METRIC_EXPORT_INTERVAL     = "15000"
     OTEL_SERVICE_NAME               = var.name
-    OTEL_TRACES_SAMPLER             = "parentbased_traceidratio"
+    OTEL_TRACES_SAMPLER             = "traceidratio" # Cloud Run is the parent of each request, and samples one in 10 s at most
     OTEL_TRACES_SAMPLER_ARG         = tostring(var.trace_ratio)
     SPANNER_DISABLE_BUILTIN_METRICS = "true"
   }

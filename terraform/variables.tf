@@ -701,7 +701,7 @@ variable "metric_names" {
 }
 
 variable "trace_ratio" {
-  description = "The ratio of requests that are traced, unless the caller has decided."
+  description = "The ratio of requests that are traced, whatever their callers have decided: Cloud Run decides in their place."
   type        = number
   default     = 0.01
   nullable    = false

@@ -157,6 +157,19 @@ variable "deletion_protection" {
   description = "Refuse to delete the services. The store is always protected: see README.md."
   type        = bool
   default     = true
+# Each renewal leaves a version of its row behind, so seven days of many leases are much storage.
+variable "spanner_version_retention" {
+  description = "How far back the Spanner database can be read, beside its daily backups, in hours or days: 1h to 7d."
+  type        = string
+  default     = "1d"
+  nullable    = false
+
+  validation {
+    condition     = can(regex("^([1-9][0-9]?|1[0-5][0-9]|16[0-8])h$|^[1-7]d$", var.spanner_version_retention))
+    error_message = "spanner_version_retention must be from 1h to 168h or from 1d to 7d, Spanner's limits; try 1d."
+  }
+}
+
   nullable    = false
 }
 

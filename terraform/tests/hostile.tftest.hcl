@@ -30,21 +30,22 @@ run "invalid_names" {
 run "invalid_store" {
   command = plan
   variables {
-    store                    = "file"
-    firestore_database       = "DB"
-    firestore_location       = "EU"
-    spanner_database         = "Regent"
-    spanner_config           = "eur6"
-    spanner_edition          = "STANDARD"
-    spanner_processing_units = 150
-    backup_retention_days    = 0
-    history_hours            = 0
-    topic_retention_hours    = -1
-    topic_storage_regions    = []
+    store                     = "file"
+    firestore_database        = "DB"
+    firestore_location        = "EU"
+    spanner_database          = "Regent"
+    spanner_config            = "eur6"
+    spanner_edition           = "STANDARD"
+    spanner_processing_units  = 150
+    spanner_version_retention = "8d"
+    backup_retention_days     = 0
+    history_hours             = 0
+    topic_retention_hours     = -1
+    topic_storage_regions     = []
   }
   expect_failures = [
-    var.store, var.firestore_database, var.firestore_location, var.spanner_database, var.spanner_edition, var.spanner_processing_units, var.backup_retention_days,
-    var.history_hours, var.topic_retention_hours, var.topic_storage_regions,
+    var.store, var.firestore_database, var.firestore_location, var.spanner_database, var.spanner_edition, var.spanner_processing_units, var.spanner_version_retention,
+    var.backup_retention_days, var.history_hours, var.topic_retention_hours, var.topic_storage_regions,
   ]
 }
 

@@ -216,6 +216,10 @@ run "on_spanner" {
     error_message = "the store is not protected"
   }
   assert {
+    condition     = google_spanner_database.main[0].version_retention_period == "1d"
+    error_message = "the versions that renewals leave behind are kept for longer"
+  }
+  assert {
     condition     = length(google_spanner_database.main[0].ddl) > 5 && alltrue([for s in google_spanner_database.main[0].ddl : startswith(s, "CREATE ") && !strcontains(s, "--")])
     error_message = "the tables are not those of schema.sql"
   }

@@ -16,8 +16,12 @@ variable "name" {
   nullable    = false
 
   validation {
-    condition     = can(regex("^[a-z]([a-z0-9-]{0,18}[a-z0-9])?$", var.name))
-    error_message = "name must have 1 to 20 of a-z, 0-9 and -, the first a letter and the last not -, because service accounts are named after it; try regent."
+    condition     = can(regex("^[a-z][a-z0-9-]{1,18}[a-z0-9]$", var.name))
+    error_message = "name must have 3 to 20 of a-z, 0-9 and -, the first a letter and the last not -, because topics and service accounts are named after it; try regent."
+  }
+  validation {
+    condition     = var.store != "spanner" || length(var.name) >= 4
+    error_message = "name must have 4 characters or more with store spanner, whose instance is named after it; try regent."
   }
 }
 
@@ -153,10 +157,6 @@ variable "spanner_processing_units" {
   }
 }
 
-variable "deletion_protection" {
-  description = "Refuse to delete the services. The store is always protected: see README.md."
-  type        = bool
-  default     = true
 # Each renewal leaves a version of its row behind, so seven days of many leases are much storage.
 variable "spanner_version_retention" {
   description = "How far back the Spanner database can be read, beside its daily backups, in hours or days: 1h to 7d."
@@ -170,6 +170,10 @@ variable "spanner_version_retention" {
   }
 }
 
+variable "deletion_protection" {
+  description = "Refuse to delete the services. The store is always protected: see README.md."
+  type        = bool
+  default     = true
   nullable    = false
 }
 
@@ -328,6 +332,14 @@ variable "memory_mib" {
   validation {
     condition     = var.memory_mib >= 512 && var.memory_mib <= 32768 && floor(var.memory_mib) == var.memory_mib
     error_message = "memory_mib must be a whole number of MiB from 512, the minimum for an instance that keeps its CPU, to 32768."
+  }
+  validation {
+    condition     = var.cpu < 4 || var.memory_mib >= 512 * var.cpu
+    error_message = "memory_mib is too little for so many CPUs, of which Cloud Run gives 4 only with 2048 MiB and 8 with 4096; raise it, or lower cpu."
+  }
+  validation {
+    condition     = var.memory_mib <= lookup({ "1" = 4096, "2" = 8192, "4" = 16384 }, tostring(var.cpu), 32768)
+    error_message = "memory_mib is too much for so few CPUs: Cloud Run gives more than 4096 MiB only with 2 CPUs, 8192 with 4 and 16384 with 8; lower it, or raise cpu."
   }
 }
 

@@ -63,7 +63,6 @@ run "invalid_service" {
     min_instances           = 0
     concurrency             = 1
     cpu                     = 0.5
-    memory_mib              = 128
     request_timeout_seconds = 4000
     cache_expiry_seconds    = 11
     ingress                 = "all"
@@ -72,7 +71,7 @@ run "invalid_service" {
     trace_ratio             = 2
   }
   expect_failures = [
-    var.min_instances, var.concurrency, var.cpu, var.memory_mib, var.request_timeout_seconds,
+    var.min_instances, var.concurrency, var.cpu, var.request_timeout_seconds,
     var.cache_expiry_seconds, var.ingress, var.tick_schedule, var.scheduler_region, var.trace_ratio,
   ]
 }
@@ -82,11 +81,12 @@ run "out_of_bounds" {
   command = plan
   variables {
     max_instances         = 1001
+    memory_mib            = 128
     stream_limit_seconds  = 0
     spanner_edition       = "GOLD"
     notification_channels = ["pager"]
   }
-  expect_failures = [var.max_instances, var.stream_limit_seconds, var.spanner_edition, var.notification_channels]
+  expect_failures = [var.max_instances, var.memory_mib, var.stream_limit_seconds, var.spanner_edition, var.notification_channels]
 }
 
 run "blocked_uptime_check" {

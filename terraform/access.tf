@@ -26,8 +26,9 @@ resource "google_secret_manager_secret" "access" {
 }
 
 resource "google_secret_manager_secret_version" "access" {
-  secret      = google_secret_manager_secret.access.id
-  secret_data = local.access
+  secret          = google_secret_manager_secret.access.id
+  secret_data     = local.access
+  deletion_policy = "ABANDON" # "latest" may go on naming an old one for a while, and without it no instance could start
 
   lifecycle {
     create_before_destroy = true # so that a version always exists

@@ -78,9 +78,10 @@ locals {
       means   = "For five minutes an instance could not announce its events, or has not heard those of others, or of their members."
     }
     invalid-access = {
-      title = "The access file is invalid", severity = "ERROR", metric = "troubles", threshold = 0
-      value = "max(${local.series.access_invalid})"
-      means = "The access file has changed and cannot be used: instances go on with the one before, and none can start."
+      title   = "The access file is invalid", severity = "ERROR", metric = "troubles", threshold = 0
+      value   = "max(${local.series.access_invalid})"
+      seconds = 60
+      means   = "For a minute the access file has been one that cannot be used: instances go on with the one before, and none can start."
     }
     errors = {
       title = "Requests fail", severity = "ERROR", metric = "operations", threshold = local.limits.error_ratio

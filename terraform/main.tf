@@ -34,6 +34,7 @@ locals {
     local.on_spanner ? ["spanner.googleapis.com"] : [],
     var.domain == null ? [] : ["compute.googleapis.com"],
     var.iap_domain == null ? [] : ["iap.googleapis.com"],
+    length(var.statement_keys) == 0 ? [] : ["cloudkms.googleapis.com"],
   )
 }
 

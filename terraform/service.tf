@@ -52,7 +52,7 @@ locals {
     OTEL_EXPORTER_OTLP_ENDPOINT     = "https://telemetry.googleapis.com"
     OTEL_METRIC_EXPORT_INTERVAL     = "15000"
     OTEL_SERVICE_NAME               = var.name
-    OTEL_TRACES_SAMPLER             = "parentbased_traceidratio"
+    OTEL_TRACES_SAMPLER             = "traceidratio" # Cloud Run is the parent of each request, and samples one in 10 s at most
     OTEL_TRACES_SAMPLER_ARG         = tostring(var.trace_ratio)
     SPANNER_DISABLE_BUILTIN_METRICS = "true"
   }
@@ -126,11 +126,12 @@ resource "google_cloud_run_v2_service" "main" {
       }
 
       # An instance gets no requests until its store has answered once and, with auth = "platform", it has tried for 10 s
-      # at most to find out whether IAM checks callers.
+      # at most to find out whether IAM checks callers. It waits for the store for 200 s, because its rights take minutes
+      # to count after they were granted.
       startup_probe {
         period_seconds    = 3
         timeout_seconds   = 3
-        failure_threshold = 40
+        failure_threshold = 80
 
         http_get {
           path = "/health/ready"

@@ -37,7 +37,7 @@ resource "google_spanner_database" "main" {
   instance                 = google_spanner_instance.main[0].name
   name                     = var.spanner_database
   database_dialect         = "GOOGLE_STANDARD_SQL"
-  version_retention_period = "7d"
+  version_retention_period = var.spanner_version_retention
   ddl                      = local.spanner_ddl
   enable_drop_protection   = true
   deletion_protection      = true

@@ -16,8 +16,12 @@ variable "name" {
   nullable    = false
 
   validation {
-    condition     = can(regex("^[a-z]([a-z0-9-]{0,18}[a-z0-9])?$", var.name))
-    error_message = "name must have 1 to 20 of a-z, 0-9 and -, the first a letter and the last not -, because service accounts are named after it; try regent."
+    condition     = can(regex("^[a-z][a-z0-9-]{1,18}[a-z0-9]$", var.name))
+    error_message = "name must have 3 to 20 of a-z, 0-9 and -, the first a letter and the last not -, because topics and service accounts are named after it; try regent."
+  }
+  validation {
+    condition     = var.store != "spanner" || length(var.name) >= 4
+    error_message = "name must have 4 characters or more with store spanner, whose instance is named after it; try regent."
   }
 }
 
@@ -150,6 +154,19 @@ variable "spanner_processing_units" {
       || var.spanner_processing_units >= 1000 && var.spanner_processing_units % 1000 == 0
     )
     error_message = "spanner_processing_units must be a multiple of 100 below 1000, or of 1000 from there on; the least is 100."
+  }
+}
+
+# Each renewal leaves a version of its row behind, so seven days of many leases are much storage.
+variable "spanner_version_retention" {
+  description = "How far back the Spanner database can be read, beside its daily backups, in hours or days: 1h to 7d."
+  type        = string
+  default     = "1d"
+  nullable    = false
+
+  validation {
+    condition     = can(regex("^([1-9][0-9]?|1[0-5][0-9]|16[0-8])h$|^[1-7]d$", var.spanner_version_retention))
+    error_message = "spanner_version_retention must be from 1h to 168h or from 1d to 7d, Spanner's limits; try 1d."
   }
 }
 
@@ -315,6 +332,14 @@ variable "memory_mib" {
   validation {
     condition     = var.memory_mib >= 512 && var.memory_mib <= 32768 && floor(var.memory_mib) == var.memory_mib
     error_message = "memory_mib must be a whole number of MiB from 512, the minimum for an instance that keeps its CPU, to 32768."
+  }
+  validation {
+    condition     = var.cpu < 4 || var.memory_mib >= 512 * var.cpu
+    error_message = "memory_mib is too little for so many CPUs, of which Cloud Run gives 4 only with 2048 MiB and 8 with 4096; raise it, or lower cpu."
+  }
+  validation {
+    condition     = var.memory_mib <= lookup({ "1" = 4096, "2" = 8192, "4" = 16384 }, tostring(var.cpu), 32768)
+    error_message = "memory_mib is too much for so few CPUs: Cloud Run gives more than 4096 MiB only with 2 CPUs, 8192 with 4 and 16384 with 8; lower it, or raise cpu."
   }
 }
 
@@ -701,7 +726,7 @@ variable "metric_names" {
 }
 
 variable "trace_ratio" {
-  description = "The ratio of requests that are traced, unless the caller has decided."
+  description = "The ratio of requests that are traced, whatever their callers have decided: Cloud Run decides in their place."
   type        = number
   default     = 0.01
   nullable    = false

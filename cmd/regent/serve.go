@@ -196,21 +196,57 @@ func whenDone(ctx context.Context, do func()) (wait func()) {
 	}
 }
 
+// openStore opens the store and asks it once, so that a mistake ends serve at once.
 func (c *cli) openStore(ctx context.Context, log *slog.Logger, s serviceSettings) (store.Store, error) {
 	if path, ok := strings.CutPrefix(s.store, "file:"); ok {
 		if err := c.makeStateFolder(path); err != nil {
 			return nil, err
 		}
 	}
-	leases, err := store.Open(ctx, s.store, store.Config{History: s.history, Log: log})
-	if err != nil {
-		return nil, storeError{s.store, err}
+	open := func() (store.Store, error) {
+		leases, err := store.Open(ctx, s.store, store.Config{History: s.history, Log: log})
+		if err != nil {
+			return nil, storeError{s.store, err}
+		}
+		if err := store.RefuseMoved(ctx, leases); err != nil {
+			leases.Close()
+			return nil, storeError{s.store, err}
+		}
+		return leases, nil
 	}
-	if err := store.RefuseMoved(ctx, leases); err != nil {
-		leases.Close()
-		return nil, storeError{s.store, err}
+	if c.env["K_SERVICE"] == "" {
+		return open()
 	}
-	return leases, nil
+	return awaitStore(ctx, log, open)
+}
+
+const (
+	// storePatience leaves 40 s of the time in which an instance must start on Cloud Run: see
+	// startup_probe in terraform/service.tf.
+	storePatience = 200 * time.Second
+	storePause    = 3 * time.Second
+)
+
+// awaitStore opens a store on Cloud Run, where a right takes minutes to count after it was granted,
+// and no service can be created whose first instance ends. It repeats what fails with
+// StoreUnavailable until storePatience is over or ctx ends; every other error is final.
+func awaitStore(ctx context.Context, log *slog.Logger, open func() (store.Store, error)) (store.Store, error) {
+	begun := time.Now()
+	for told := false; ; told = true {
+		leases, err := open()
+		if !errors.Is(err, leadership.StoreUnavailable) || time.Since(begun) >= storePatience {
+			return leases, err
+		}
+		if !told {
+			log.LogAttrs(ctx, slog.LevelWarn, "the store does not answer yet, and this instance waits for it; a right that was just granted takes minutes to count",
+				slog.String("limit", storePatience.String()), slog.Any("cause", err))
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(storePause):
+		}
+	}
 }
 
 // makeStateFolder creates the folder of the default store, accessible only by this user. It creates

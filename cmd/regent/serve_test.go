@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -15,9 +16,17 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"regent/leadership"
 	"regent/leadership/wire"
+	"regent/store"
+	"regent/store/memory"
 	"regent/test/process"
 )
 
@@ -241,5 +250,75 @@ func TestARequiredProbeNeedsAURLToProbe(t *testing.T) {
 	r := regent(t, env, "serve --listen 127.0.0.1:0 --store memory: --auth platform --auth-audience a --access", access).want(t, exitUsage)
 	if !strings.Contains(r.err, "names no region") || !strings.Contains(r.err, "--auth-probe") {
 		t.Errorf("%q: want that the URL is not known, and how to name it", r.err)
+	}
+}
+
+func TestTheWaitForAStoreEndsWithAnAnswerAMistakeAStopOrLate(t *testing.T) {
+	t.Parallel()
+	denied := storeError{"firestore:p", fmt.Errorf("firestore: get: %w: permission denied", leadership.StoreUnavailable)}
+	moved := storeError{"firestore:p", &leadership.Error{Code: leadership.InvalidArgument, Detail: "moved"}}
+	leases := memory.New(memory.Config{})
+	for _, c := range []struct {
+		name   string
+		answer func(attempt int) error
+		stop   time.Duration
+		want   error
+		after  time.Duration
+		lines  int
+	}{
+		{"it answers at once", func(int) error { return nil }, time.Hour, nil, 0, 0},
+		{"it answers after a while", func(attempt int) error {
+			if attempt < 40 {
+				return denied
+			}
+			return nil
+		}, time.Hour, nil, 2 * time.Minute, 1},
+		{"it never answers", func(int) error { return denied }, time.Hour, denied, 201 * time.Second, 1},
+		{"its elections were moved", func(int) error { return moved }, time.Hour, moved, 0, 0},
+		{"serve is told to stop", func(int) error { return denied }, time.Minute, denied, time.Minute, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), c.stop)
+				defer cancel()
+				var log bytes.Buffer
+				begun, attempts := time.Now(), 0
+				got, err := awaitStore(ctx, newLogTo(&log, false, ""), func() (store.Store, error) {
+					attempts++
+					if err := c.answer(attempts - 1); err != nil {
+						return nil, err
+					}
+					return leases, nil
+				})
+				if !errors.Is(err, c.want) || (got != nil) != (c.want == nil) || time.Since(begun) != c.after {
+					t.Errorf("%v, %v after %v; want %v after %v", got, err, time.Since(begun), c.want, c.after)
+				}
+				if n := strings.Count(log.String(), "permission denied"); n != c.lines {
+					t.Errorf("%d lines of the log say why, want %d: %s", n, c.lines, log.String())
+				}
+			})
+		})
+	}
+}
+
+func TestServeWaitsForTheRightsToItsStoreOnCloudRunOnly(t *testing.T) {
+	at, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	firestore := grpc.NewServer(grpc.UnknownServiceHandler(func(any, grpc.ServerStream) error { return status.Error(codes.PermissionDenied, "no right yet") }))
+	go firestore.Serve(at)
+	t.Cleanup(firestore.Stop)
+	t.Setenv("FIRESTORE_EMULATOR_HOST", at.Addr().String()) // read by the store
+	args := []string{"--listen", "127.0.0.1:0", "--dev", "--store", "firestore:p"}
+	if r := run(t.Context(), append([]string{"serve"}, args...), system{strings.NewReader(""), io.Discard, io.Discard, nil}); r != exitUnreachable {
+		t.Errorf("elsewhere: exit code %d, want %d", r, exitUnreachable)
+	}
+	s := startService(t, []string{"K_SERVICE=regent"}, args...)
+	if line := s.log.Await(t, "the store does not answer yet, and this instance waits for it; a right that was just granted takes minutes to count"); line["severity"] != "WARNING" || !strings.Contains(fmt.Sprint(line["cause"]), "no right yet") {
+		t.Errorf("%v; want a warning with the cause", line)
+	}
+	if code := s.end(); code != exitDone {
+		t.Errorf("stopped while it waits: exit code %d, want %d", code, exitDone)
 	}
 }

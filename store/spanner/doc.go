@@ -58,7 +58,8 @@
 // late, so that a lease seems to last longer. Only a server's clock that runs ahead can do harm,
 // and Guard protects from that. A read without a transaction holds no locks, and
 // CURRENT_TIMESTAMP() may be later than the state that it sees: Get's time is the read timestamp
-// instead.
+// instead. Spanner does not promise how fresh that is, only that the read misses no earlier commit.
+// So without a transaction Update refuses only what it would also refuse at CURRENT_TIMESTAMP().
 //
 // # History
 //

@@ -31,7 +31,7 @@ func (s *Store) Held(ctx context.Context, after leadership.Election, limit int) 
 
 const retirableSQL = `SELECT l.cluster_id
 FROM Leadership@{FORCE_INDEX=LeadershipRetirable, spanner_emulator.disable_query_null_filtered_index_check=true} AS l
-WHERE l.retire_at <= @at
+WHERE l.retire_at IS NOT NULL AND l.retire_at <= @at
 ORDER BY l.retire_at, l.cluster_id LIMIT @limit`
 
 // Retirable is one strong query.

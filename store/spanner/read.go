@@ -18,24 +18,31 @@ func (s *Store) Get(ctx context.Context, e leadership.Election) (rule.Snapshot, 
 		return rule.Snapshot{}, err
 	}
 	defer done()
-	f, err := s.look(ctx, "get", e)
+	f, _, err := s.look(ctx, "get", e)
 	if err != nil {
 		return rule.Snapshot{}, err
 	}
 	return f.snapshot(e, s.codec)
 }
 
-// look is one strong query without a lock. The error carries StoreUnavailable.
-func (s *Store) look(ctx context.Context, op string, e leadership.Election) (found, error) {
+// look is one strong query without a lock. f is the state at f.Now. clock is CURRENT_TIMESTAMP(),
+// which may be later, when another candidate already leads. The error carries StoreUnavailable.
+func (s *Store) look(ctx context.Context, op string, e leadership.Election) (f found, clock time.Time, err error) {
 	tx := s.client.Single()
-	f, err := read(ctx, tx, op, e)
+	f, err = read(ctx, tx, op, e)
+	clock = f.Now
 	if err == nil {
-		f.Now, err = tx.Timestamp() // of the state that was read; CURRENT_TIMESTAMP() may be later, when another candidate already leads
+		f.Now, err = tx.Timestamp()
 	}
 	if err != nil {
-		return found{}, failure(ctx, op, quoted(e), leadership.StoreUnavailable, err)
+		return found{}, time.Time{}, failure(ctx, op, quoted(e), leadership.StoreUnavailable, err)
 	}
-	return f, nil
+	// An idle Spanner may answer as of its last commit. But it has seen all commits before the
+	// query was sent, which was timeout ago at most.
+	if sent := clock.Add(-s.timeout); f.Now.Before(sent) {
+		f.Now = sent
+	}
+	return f, clock, nil
 }
 
 // querier is a transaction of either kind.

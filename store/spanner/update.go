@@ -21,12 +21,12 @@ type attempt struct {
 	answer  error // returned to the caller unchanged: decide's error, or that the record is corrupt
 }
 
-// Update first decides on one strong query without a lock. If there is nothing to write, that is
-// all: a refused attempt neither waits for the leader's renewals nor delays them. Otherwise a
-// read-write transaction decides again, by one query and one Commit; between the two the row is
-// locked, and only the decision is made. If a change is expected, and for a renewal with a report
-// or a parent's lease, it starts with the transaction; if nothing is to be written, the Commit is a
-// Rollback.
+// Update first decides on one strong query without a lock. If there is nothing to write, neither at
+// the query's time nor at CURRENT_TIMESTAMP(), that is all: a refused attempt neither waits for the
+// leader's renewals nor delays them. Otherwise a read-write transaction decides again, by one query
+// and one Commit; between the two the row is locked, and only the decision is made. If a change is
+// expected, and for a renewal with a report or a parent's lease, it starts with the transaction; if
+// nothing is to be written, the Commit is a Rollback.
 func (s *Store) Update(ctx context.Context, e leadership.Election, x rule.Expect, decide func(rule.Snapshot) (rule.Change, error)) (rule.Snapshot, error) {
 	ctx, done, err := s.begin(ctx)
 	if err != nil {
@@ -35,12 +35,17 @@ func (s *Store) Update(ctx context.Context, e leadership.Election, x rule.Expect
 	defer done()
 	var a attempt
 	if !changeExpected(x) {
-		f, err := s.look(ctx, "look", e)
+		f, clock, err := s.look(ctx, "look", e)
 		if err != nil {
 			return rule.Snapshot{}, err
 		}
-		if a.decide(f, e, s.codec, decide); a.answer != nil || a.change.Empty() {
-			return a.settled()
+		later := f
+		later.Now = clock // else a time that stands still would refuse for ever
+		if a.decide(later, e, s.codec, decide); !a.writes() {
+			a = attempt{}
+			if a.decide(f, e, s.codec, decide); !a.writes() {
+				return a.settled()
+			}
 		}
 	}
 	at, err := s.transact(ctx, "update", quoted(e), 0, func(ctx context.Context, tx *spanner.ReadWriteTransaction) error {
@@ -74,6 +79,9 @@ func (a *attempt) decide(
 		a.change, a.carried, a.answer = codec.Decide(a.read, rule.Carried{}, decide)
 	}
 }
+
+// writes reports whether there is a change to write.
+func (a *attempt) writes() bool { return a.answer == nil && !a.change.Empty() }
 
 // settled returns the caller's result if there is nothing to write.
 func (a *attempt) settled() (rule.Snapshot, error) {

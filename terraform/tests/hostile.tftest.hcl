@@ -30,21 +30,22 @@ run "invalid_names" {
 run "invalid_store" {
   command = plan
   variables {
-    store                    = "file"
-    firestore_database       = "DB"
-    firestore_location       = "EU"
-    spanner_database         = "Regent"
-    spanner_config           = "eur6"
-    spanner_edition          = "STANDARD"
-    spanner_processing_units = 150
-    backup_retention_days    = 0
-    history_hours            = 0
-    topic_retention_hours    = -1
-    topic_storage_regions    = []
+    store                     = "file"
+    firestore_database        = "DB"
+    firestore_location        = "EU"
+    spanner_database          = "Regent"
+    spanner_config            = "eur6"
+    spanner_edition           = "STANDARD"
+    spanner_processing_units  = 150
+    spanner_version_retention = "8d"
+    backup_retention_days     = 0
+    history_hours             = 0
+    topic_retention_hours     = -1
+    topic_storage_regions     = []
   }
   expect_failures = [
-    var.store, var.firestore_database, var.firestore_location, var.spanner_database, var.spanner_edition, var.spanner_processing_units, var.backup_retention_days,
-    var.history_hours, var.topic_retention_hours, var.topic_storage_regions,
+    var.store, var.firestore_database, var.firestore_location, var.spanner_database, var.spanner_edition, var.spanner_processing_units, var.spanner_version_retention,
+    var.backup_retention_days, var.history_hours, var.topic_retention_hours, var.topic_storage_regions,
   ]
 }
 
@@ -62,7 +63,6 @@ run "invalid_service" {
     min_instances           = 0
     concurrency             = 1
     cpu                     = 0.5
-    memory_mib              = 128
     request_timeout_seconds = 4000
     cache_expiry_seconds    = 11
     ingress                 = "all"
@@ -71,7 +71,7 @@ run "invalid_service" {
     trace_ratio             = 2
   }
   expect_failures = [
-    var.min_instances, var.concurrency, var.cpu, var.memory_mib, var.request_timeout_seconds,
+    var.min_instances, var.concurrency, var.cpu, var.request_timeout_seconds,
     var.cache_expiry_seconds, var.ingress, var.tick_schedule, var.scheduler_region, var.trace_ratio,
   ]
 }
@@ -81,11 +81,12 @@ run "out_of_bounds" {
   command = plan
   variables {
     max_instances         = 1001
+    memory_mib            = 128
     stream_limit_seconds  = 0
     spanner_edition       = "GOLD"
     notification_channels = ["pager"]
   }
-  expect_failures = [var.max_instances, var.stream_limit_seconds, var.spanner_edition, var.notification_channels]
+  expect_failures = [var.max_instances, var.memory_mib, var.stream_limit_seconds, var.spanner_edition, var.notification_channels]
 }
 
 run "blocked_uptime_check" {

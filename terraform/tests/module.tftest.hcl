@@ -151,12 +151,23 @@ run "the_service" {
     error_message = "the probes use a wrong path"
   }
   assert {
+    condition = (
+      google_cloud_run_v2_service.main["europe-west1"].template[0].containers[0].startup_probe[0].period_seconds
+      * google_cloud_run_v2_service.main["europe-west1"].template[0].containers[0].startup_probe[0].failure_threshold == 240
+    )
+    error_message = "an instance is ended while it waits for its store, which takes 200 s at most; or the time is above Cloud Run's limit"
+  }
+  assert {
     condition     = google_cloud_run_v2_service.main["europe-west1"].custom_audiences == tolist([output.audience]) && output.settings.REGENT_AUTH_AUDIENCE == output.audience
     error_message = "Cloud Run and Regent disagree on the audience"
   }
   assert {
     condition     = google_cloud_run_v2_service.main["europe-west1"].deletion_protection && !google_cloud_run_v2_service.main["europe-west1"].invoker_iam_disabled
     error_message = "the service is not protected"
+  }
+  assert {
+    condition     = google_secret_manager_secret_version.access.deletion_policy == "ABANDON"
+    error_message = "a version of the access file is destroyed that instances may still be shown as the latest"
   }
   assert {
     condition = (
@@ -203,6 +214,10 @@ run "on_spanner" {
   assert {
     condition     = google_spanner_database.main[0].enable_drop_protection && google_spanner_database.main[0].deletion_protection
     error_message = "the store is not protected"
+  }
+  assert {
+    condition     = google_spanner_database.main[0].version_retention_period == "1d"
+    error_message = "the versions that renewals leave behind are kept for longer"
   }
   assert {
     condition     = length(google_spanner_database.main[0].ddl) > 5 && alltrue([for s in google_spanner_database.main[0].ddl : startswith(s, "CREATE ") && !strcontains(s, "--")])
@@ -539,6 +554,10 @@ run "signs_statements" {
   assert {
     condition     = output.settings.REGENT_STATEMENT_KEY == "kms:projects/p/locations/l/keyRings/r/cryptoKeys/k/cryptoKeyVersions/2,kms:projects/p/locations/l/keyRings/r/cryptoKeys/k/cryptoKeyVersions/1"
     error_message = "statements are not signed with the keys that were given"
+  }
+  assert {
+    condition     = contains(keys(google_project_service.main), "cloudkms.googleapis.com")
+    error_message = "the API of the keys is not enabled"
   }
 }
 

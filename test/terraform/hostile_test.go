@@ -41,6 +41,8 @@ var hostile = []attack{
 	{refuses: "project_id", value: "", says: "such as my-project-123"},
 	{refuses: "project_id", value: "123456789012", says: "not its name or number"},
 	{refuses: "name", value: "Regent", says: "try regent"},
+	{refuses: "name", value: "rt", says: "3 to 20"},
+	{refuses: "name", value: "rgt", says: "4 characters or more", also: vars{"store": "spanner"}},
 	{refuses: "regions", value: []string{}, says: "name at least one"},
 	{refuses: "regions", value: []string{"europe-west1-b"}, says: "not zones"},
 	{refuses: "regions", value: []string{"europe-west1", "europe-west1"}, says: "remove the second"},
@@ -58,6 +60,9 @@ var hostile = []attack{
 	{refuses: "spanner_edition", value: "STANDARD", says: "must be ENTERPRISE_PLUS", also: vars{"spanner_config": "eur6"}},
 	{refuses: "spanner_processing_units", value: 150, says: "multiple of 100"},
 	{refuses: "spanner_processing_units", value: 1100, says: "of 1000 from there on"},
+	{refuses: "spanner_version_retention", value: "8d", says: "from 1h to 168h"},
+	{refuses: "spanner_version_retention", value: "169h", says: "from 1h to 168h"},
+	{refuses: "spanner_version_retention", value: "0h", says: "from 1h to 168h"},
 	{refuses: "backup_retention_days", value: 99, says: "from 1 to 98"},
 	{refuses: "history_hours", value: 0, says: "1 or more"},
 	{refuses: "topic_retention_hours", value: -1, says: "0 keeps none"},
@@ -69,6 +74,11 @@ var hostile = []attack{
 	{refuses: "concurrency", value: 1, says: "from 2 to 1000"},
 	{refuses: "cpu", value: 0.5, says: "1, 2, 4 or 8"},
 	{refuses: "memory_mib", value: 128, says: "from 512"},
+	{refuses: "memory_mib", value: 2047, says: "raise it, or lower cpu", also: vars{"cpu": 4}},
+	{refuses: "memory_mib", value: 4095, says: "raise it, or lower cpu", also: vars{"cpu": 8}},
+	{refuses: "memory_mib", value: 4097, says: "lower it, or raise cpu", also: vars{"cpu": 1}},
+	{refuses: "memory_mib", value: 8193, says: "lower it, or raise cpu", also: vars{"cpu": 2}},
+	{refuses: "memory_mib", value: 16385, says: "lower it, or raise cpu", also: vars{"cpu": 4}},
 	{refuses: "request_timeout_seconds", value: 3601, says: "from 90 to 3600"},
 	{refuses: "request_timeout_seconds", value: int(leadership.MaxWait.Seconds()), says: "calls that wait for a minute"},
 	{refuses: "stream_limit_seconds", value: 270.5, says: "whole number"},
@@ -160,6 +170,8 @@ func TestValidVariablesAreAccepted(t *testing.T) {
 		{"regions": []string{"europe-west1", "europe-west4"}, "events_region": "europe-west4", "domain": "regent.example.com"},
 		{"domain": "regent.example.com", "iap_domain": "regent-ui.example.com", "iap_audiences": []string{"/projects/1/global/backendServices/7"}, "mcp": true, "kubernetes": true, "ui": false},
 		{"metrics_elections": []string{"nightly", "deploy.*", "*"}},
+		{"cpu": 4, "memory_mib": 2048, "name": "rgt"},
+		{"cpu": 8, "memory_mib": 32768, "store": "spanner", "name": "rgnt", "spanner_version_retention": "168h"},
 		{"statement_keys": []string{"projects/p/locations/l/keyRings/r/cryptoKeys/k/cryptoKeyVersions/1"}},
 	} {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
@@ -192,7 +204,8 @@ func rounds(all []attack) [][]attack {
 
 // looksElsewhere are variables whose validation refers to others.
 var looksElsewhere = map[string]bool{
-	"spanner_edition": true, "max_instances": true, "stream_limit_seconds": true, "ingress": true, "notification_channels": true, "uptime_check": true,
+	"name": true, "spanner_edition": true, "max_instances": true, "memory_mib": true, "stream_limit_seconds": true, "ingress": true,
+	"notification_channels": true, "uptime_check": true,
 }
 
 // onlyVariables returns a copy of the module with nothing but its variables, for which Terraform

@@ -21,6 +21,7 @@ type File struct {
 	text    []byte // last parsed, valid or not; only Run uses it
 	bad     bool   // whether text is invalid; only Run uses it
 	seen    []byte // last read; only Run uses it
+	unread  int    // reads in a row that failed; only Run uses it
 	trouble string // last logged; only Run uses it
 	invalid atomic.Bool
 	current atomic.Pointer[Access]
@@ -50,54 +51,69 @@ func (f *File) Access() *Access { return f.current.Load() }
 // service could start with the file.
 func (f *File) Invalid() bool { return f.invalid.Load() }
 
-// reloadEvery is how often the file is read. A secret mounted as a file sends no notification.
-const reloadEvery = 5 * time.Second
+const (
+	// reloadEvery is how often the file is read. A secret mounted as a file sends no notification,
+	// and on Cloud Run each read is a call of Secret Manager.
+	reloadEvery = 15 * time.Second
+	// settleAfter is how long a changed file must stay as it is to count.
+	settleAfter = 5 * time.Second
+	// maxUnread is how many reads in a row may fail before the file counts as invalid: most often
+	// it is such a call that failed.
+	maxUnread = 2
+)
 
 // Run follows the file until ctx ends. An invalid access file changes nothing, so that a typing
 // error neither lets callers in nor locks them out. A change counts once it was read twice, so that
 // a file which is still being written is not taken.
 func (f *File) Run(ctx context.Context) {
-	for ticks := time.NewTicker(reloadEvery); ; {
+	for next := time.NewTimer(reloadEvery); ; {
 		select {
 		case <-ctx.Done():
-			ticks.Stop()
+			next.Stop()
 			return
-		case <-ticks.C:
-			f.reload(ctx)
+		case <-next.C:
+			next.Reset(f.reload(ctx))
 		}
 	}
 }
 
-func (f *File) reload(ctx context.Context) {
+// reload reads the file, and returns when to do so again.
+func (f *File) reload(ctx context.Context) time.Duration {
 	text, err := f.read()
-	if err == nil && bytes.Equal(text, f.text) {
+	if err != nil {
+		if f.unread++; f.unread > maxUnread {
+			f.invalid.Store(true)
+			f.complain(ctx, err)
+		}
+		return reloadEvery
+	}
+	f.unread = 0
+	if bytes.Equal(text, f.text) {
 		f.seen, f.trouble = text, ""
 		f.invalid.Store(f.bad)
-		return
+		return reloadEvery
 	}
-	if err == nil && !bytes.Equal(text, f.seen) { // it may still be being written
+	if !bytes.Equal(text, f.seen) { // it may still be being written
 		f.seen = text
-		return
+		return settleAfter
 	}
-	access := f.Access()
-	if err == nil {
-		f.text = text
-		access, err = ParseAccess(text, f.crowd)
-		f.bad = err != nil
-	}
-	f.invalid.Store(err != nil)
+	f.text = text
+	access, err := ParseAccess(text, f.crowd)
+	f.bad = err != nil
+	f.invalid.Store(f.bad)
 	if err != nil {
-		f.complain(ctx, err.Error())
-		return
+		f.complain(ctx, err)
+		return reloadEvery
 	}
 	f.trouble = ""
 	f.current.Store(access)
 	f.log.LogAttrs(ctx, slog.LevelInfo, "the access file has changed", slog.Int("grants", len(access.grants)))
+	return reloadEvery
 }
 
 // complain logs the problem, once.
-func (f *File) complain(ctx context.Context, trouble string) {
-	if trouble != f.trouble {
+func (f *File) complain(ctx context.Context, err error) {
+	if trouble := err.Error(); trouble != f.trouble {
 		f.trouble = trouble
 		f.log.LogAttrs(ctx, slog.LevelError, "the access file cannot be used; the access file before it stays in force", slog.String("reason", trouble))
 	}

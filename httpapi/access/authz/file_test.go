@@ -46,7 +46,7 @@ func TestAChangedAccessFileIsLoadedAndAnInvalidOneIsNot(t *testing.T) {
 			t.Errorf("a file that did not change was read anew: %s", &log)
 		}
 		write(accessText[:len(accessText)/2]) // still being written
-		time.Sleep(6 * time.Second)
+		time.Sleep(16 * time.Second)
 		write(accessText)
 		if after() != first || log.Len() > 0 {
 			t.Errorf("an access file that was half written was looked at: %s", &log)
@@ -76,6 +76,69 @@ func TestAChangedAccessFileIsLoadedAndAnInvalidOneIsNot(t *testing.T) {
 			t.Errorf("it was said %d times that the file cannot be used:\n%s", n, &log)
 		}
 	})
+}
+
+func TestAChangedAccessFileCountsWithinTwentySeconds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f, write := following(t)
+		first := f.Access()
+		time.Sleep(16 * time.Second) // it was just read
+		write(accessText + "  - {principals: [more@test], roles: [observer], elections: [\"*\"]}\n")
+		time.Sleep(20 * time.Second)
+		if synctest.Wait(); f.Access() == first {
+			t.Error("a new access file is not taken after 20 s")
+		}
+		write("grants: []")
+		time.Sleep(20 * time.Second)
+		if synctest.Wait(); !f.Invalid() {
+			t.Error("after 20 s it is not told that an access file is none")
+		}
+	})
+}
+
+func TestTwoReadsInARowMayFail(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f, write := following(t)
+		for range 2 { // a read that succeeds begins the count anew
+			os.Remove(f.path)
+			time.Sleep(31 * time.Second)
+			if synctest.Wait(); f.Invalid() {
+				t.Error("an access file that could not be read for half a minute counts as invalid")
+			}
+			write(accessText)
+			time.Sleep(14 * time.Second)
+		}
+		os.Remove(f.path)
+		time.Sleep(45 * time.Second)
+		if synctest.Wait(); !f.Invalid() {
+			t.Error("an access file that could not be read three times in a row counts as valid")
+		}
+	})
+}
+
+// followed is an access file that is followed until the test ends.
+type followed struct {
+	*authz.File
+	path string
+}
+
+// following follows a file with accessText, which write replaces.
+func following(t *testing.T) (f followed, write func(text string)) {
+	f.path = filepath.Join(t.TempDir(), "access.yaml")
+	write = func(text string) {
+		if err := os.WriteFile(f.path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(accessText)
+	var err error
+	if f.File, err = authz.OpenFile(f.path, authz.Admitted, slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	go f.Run(t.Context())
+	return f, write
 }
 
 func TestAnAccessFileThatCannotBeReadIsRefusedAtTheStart(t *testing.T) {

@@ -3,6 +3,7 @@ package pubsub_test
 import (
 	"context"
 	"net"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -12,6 +13,7 @@ import (
 	"google.golang.org/api/option"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/types/known/emptypb"
@@ -34,6 +36,7 @@ type idle struct {
 	probe      error // of GetSubscription
 	calls      int   // but for streams
 	streams    int
+	routed     []string // by what the streams are
 }
 
 // open returns a bus on the service, in its bubble.
@@ -102,7 +105,11 @@ func (s *idle) StreamingPull(stream pubsubpb.Subscriber_StreamingPullServer) err
 		return err
 	}
 	properties := false
-	s.with(func() { s.streams, properties = s.streams+1, s.properties })
+	header, _ := metadata.FromIncomingContext(stream.Context())
+	s.with(func() {
+		s.streams, properties = s.streams+1, s.properties
+		s.routed = append(s.routed, header.Get("x-goog-request-params")...)
+	})
 	if properties {
 		stream.Send(&pubsubpb.StreamingPullResponse{SubscriptionProperties: &pubsubpb.StreamingPullResponse_SubscriptionProperties{MessageOrderingEnabled: true}})
 	}
@@ -171,6 +178,17 @@ func TestAStreamAtRestCostsTwoCallsAMinuteWherePingsAreAnswered(t *testing.T) {
 			}
 			if s.streams != 1 {
 				t.Errorf("%d streams", s.streams)
+			}
+		})
+	})
+}
+
+func TestAStreamIsRoutedByItsSubscription(t *testing.T) {
+	s := &idle{pongs: true}
+	atRest(t, s, func(t *testing.T, _ *hears) {
+		s.with(func() {
+			if len(s.routed) != 1 || !strings.HasPrefix(s.routed[0], "subscription=projects%2Fp%2Fsubscriptions%2F") {
+				t.Errorf("streams are routed by %q, want by the one subscription", s.routed)
 			}
 		})
 	})

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/url"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,6 +16,7 @@ import (
 	apiv1 "cloud.google.com/go/pubsub/v2/apiv1"
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"regent/leadership/instance/internal/backoff"
@@ -70,7 +72,8 @@ func (h *hearing) session(ctx context.Context) error {
 }
 
 func (s *session) open(ctx context.Context) (pubsubpb.Subscriber_StreamingPullClient, error) {
-	stream, err := s.client.StreamingPull(ctx)
+	// Pub/Sub routes a call by this header, which the library adds to every other one.
+	stream, err := s.client.StreamingPull(metadata.AppendToOutgoingContext(ctx, "x-goog-request-params", "subscription="+url.QueryEscape(s.subscription())))
 	if err != nil {
 		return nil, err
 	}

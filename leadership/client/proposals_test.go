@@ -12,7 +12,6 @@ import (
 	"regent/leadership"
 	"regent/leadership/client"
 	"regent/leadership/client/clienttest"
-	"regent/leadership/wire"
 )
 
 func asks(id leadership.ProposalID, wait time.Duration) leadership.ProposeRequest {

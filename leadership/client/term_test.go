@@ -14,7 +14,6 @@ import (
 	"regent/leadership"
 	"regent/leadership/client"
 	"regent/leadership/client/clienttest"
-	"regent/leadership/wire"
 )
 
 // noticeLog records the notices of a client.

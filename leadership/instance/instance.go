@@ -29,7 +29,7 @@ type Bus interface {
 	Run(ctx context.Context, hear func(leadership.Event), live func(bool)) error
 }
 
-// Config says how to make an Instance. Store is required, and so is Journal for calls that need one.
+// Config says how to make an Instance. Store is required, and Journal for calls that need one.
 type Config struct {
 	Store service.Store
 	// Journal keeps checkpoints, journals, effects and proposals, in the same place as Store.

@@ -189,7 +189,7 @@ func TestAHandOverWhoseRepliesAreLostIsDoneOnce(t *testing.T) {
 		var lost [3]atomic.Int32
 		losing := func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
 			response, err := send()
-			for i, suffix := range []string{wire.HandOver, wire.SayReady, wire.Yield} {
+			for i, suffix := range []string{":handOver", ":ready", ":yield"} {
 				if strings.HasSuffix(r.URL.Path, suffix) && lost[i].Add(1) <= 2 {
 					return nil, errLostReply
 				}

@@ -66,7 +66,7 @@ func TestACheckpointIsInheritedByTheNextLeader(t *testing.T) {
 
 // A machine was suspended with the answer in its buffers, so no timer has fired yet.
 func TestAnEffectIsNotNewOnceTheLeaseIsOver(t *testing.T) {
-	for suffix, want := range map[string]error{wire.Begin: client.ErrExpired, wire.Finish: nil} { // what is done is done
+	for suffix, want := range map[string]error{":begin": client.ErrExpired, ":finish": nil} { // what is done is done
 		t.Run(suffix, func(t *testing.T) {
 			bubble(t, func(t *testing.T, server *clienttest.Server) {
 				config := server.Config()

@@ -274,7 +274,7 @@ func TestAWatchTellsOfMembersIfItIsAsked(t *testing.T) {
 // followed answers the questions who follows a token: as many as the function says.
 func followed(t *testing.T, server *clienttest.Server, who client.Candidate, follow func(wire.AcknowledgementRequest) int) *client.Client {
 	return over(t, server, who, func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
-		if !strings.HasSuffix(r.URL.Path, wire.AwaitAcknowledgement) {
+		if !strings.HasSuffix(r.URL.Path, ":awaitAcknowledgement") {
 			return send()
 		}
 		var body wire.AcknowledgementRequest

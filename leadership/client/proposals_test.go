@@ -12,7 +12,6 @@ import (
 	"regent/leadership"
 	"regent/leadership/client"
 	"regent/leadership/client/clienttest"
-	"regent/leadership/wire"
 )
 
 func asks(id leadership.ProposalID, wait time.Duration) leadership.ProposeRequest {
@@ -30,7 +29,7 @@ func TestAProposalIsAwaitedUntilTheLeaderThatHearsOfItDecides(t *testing.T) {
 		time.Sleep(time.Second)
 		var calls atomic.Int32
 		member := over(t, server, named("dora"), func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
-			if strings.HasSuffix(r.URL.Path, wire.Propose) && calls.Add(1) == 2 {
+			if strings.HasSuffix(r.URL.Path, ":propose") && calls.Add(1) == 2 {
 				return nil, errLostReply
 			}
 			return send()

@@ -14,7 +14,6 @@ import (
 	"regent/leadership"
 	"regent/leadership/client"
 	"regent/leadership/client/clienttest"
-	"regent/leadership/wire"
 )
 
 // noticeLog records the notices of a client.
@@ -269,7 +268,7 @@ func TestALeaderStepsDownWithAReason(t *testing.T) {
 func TestAReasonThatTheServerRefusesStillReleasesTheLease(t *testing.T) {
 	bubble(t, func(t *testing.T, server *clienttest.Server) {
 		ann := over(t, server, named("ann"), func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
-			if strings.HasSuffix(r.URL.Path, wire.StepDown) { // a server of an older version
+			if strings.HasSuffix(r.URL.Path, ":stepDown") { // a server of an older version
 				return &http.Response{StatusCode: http.StatusNotFound, Header: http.Header{}, Body: http.NoBody}, nil
 			}
 			return send()

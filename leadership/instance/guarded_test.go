@@ -44,7 +44,8 @@ var errRefused = errors.New("refused")
 
 func newGuarded(t *testing.T, gates ...*gate) (*instance.Guarded, *[]string) {
 	t.Helper()
-	inst, err := instance.New(instance.Config{Store: memory.New(memory.Config{}), Name: "a", Alone: true})
+	store := memory.New(memory.Config{})
+	inst, err := instance.New(instance.Config{Store: store, Journal: store, Name: "a", Alone: true})
 	if err != nil {
 		t.Fatal(err)
 	}

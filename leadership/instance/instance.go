@@ -29,11 +29,10 @@ type Bus interface {
 	Run(ctx context.Context, hear func(leadership.Event), live func(bool)) error
 }
 
-// Config says how to make an Instance. Store is required.
+// Config says how to make an Instance. Store is required, and Journal for calls that need one.
 type Config struct {
 	Store service.Store
-	// Journal keeps checkpoints, journals, effects and proposals, in the same place as Store. If it
-	// is nil, calls about them are refused with InvalidArgument.
+	// Journal keeps checkpoints, journals, effects and proposals, in the same place as Store.
 	Journal service.Journal
 	// Peers are other services whose leases a candidate may name; nil for none.
 	Peers service.Peers
@@ -77,7 +76,6 @@ type Instance struct {
 	keeps   // the ledger
 	service *service.Service
 	ledger  *service.Ledger
-	journal bool // Config.Journal is set
 	hub     *hub.Hub
 	queue   *line.Queue
 	outbox  *outbox.Outbox // nil without a bus
@@ -105,7 +103,6 @@ func New(c Config) (*Instance, error) {
 	}
 	i := &Instance{number: rand.Uint32(), bus: c.Bus, alone: c.Alone, log: cmp.Or(c.Log, slog.New(slog.DiscardHandler)), now: c.Now}
 	i.service = service.New(gathered(c), publisher{i}).WithPeers(c.Peers).WithFloor(c.Floor)
-	i.journal = c.Journal != nil
 	i.ledger = service.NewLedger(i.service, c.Journal)
 	i.asks, i.keeps = i.service, i.ledger
 	var err error

@@ -7,7 +7,6 @@ import (
 	"regent/leadership"
 	"regent/leadership/instance/internal/line"
 	"regent/leadership/instance/internal/view"
-	"regent/leadership/service"
 )
 
 // Acquire asks for the lease; see service.Service. With r.Wait it stands in line while another
@@ -17,9 +16,6 @@ import (
 // the caller gets the error. It has the lease, and must ask again with its key; a lease whose key
 // the caller does not know is released.
 func (i *Instance) Acquire(ctx context.Context, r leadership.AcquireRequest) (leadership.Grant, error) {
-	if r.Inherit && !i.journal {
-		return leadership.Grant{}, service.ErrNoJournal
-	}
 	g, err := i.queue.Acquire(ctx, r)
 	if err == nil {
 		err = i.finish(ctx, &r, &g)
@@ -31,9 +27,6 @@ func (i *Instance) Acquire(ctx context.Context, r leadership.AcquireRequest) (le
 }
 
 func (i *Instance) Campaign(ctx context.Context, r *leadership.AcquireRequest) (*leadership.Grant, error) {
-	if r.Inherit && !i.journal {
-		return nil, service.ErrNoJournal
-	}
 	g, err := i.queue.Stand(ctx, r)
 	if err == nil {
 		err = i.finish(ctx, r, g)

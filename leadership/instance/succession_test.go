@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -82,24 +81,6 @@ func TestALeaseIsGivenBackIfItsCallerGotNoKeyAndNoInheritance(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestWithoutAJournalNoLeaseIsGrantedThatCouldNotInherit(t *testing.T) {
-	inFleet(t, func(f *fleet) {
-		s := f.start("a")
-		r := leadership.AcquireRequest{Election: "jobs", CandidateID: "bob", Wait: time.Second, Inherit: true}
-		_, err := s.Acquire(f.Context(), r)
-		_, alsoErr := s.Campaign(f.Context(), &r)
-		_, journalErr := s.Checkpoint(f.Context(), "jobs")
-		for _, err := range []error{err, alsoErr, journalErr} { // lasting: no caller asks again
-			if !errors.Is(err, leadership.InvalidArgument) || !strings.Contains(err.Error(), "Config.Journal") {
-				f.Errorf("%v", err)
-			}
-		}
-		if l, err := s.Get(f.Context(), "jobs"); !errors.Is(err, leadership.NotFound) {
-			f.Errorf("%+v, %v: something was granted", l, err)
-		}
-	})
 }
 
 // waits lets a candidate wait, and returns what became of it.

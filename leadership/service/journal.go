@@ -47,27 +47,3 @@ type Journal interface {
 	// and then kinds. LogID{} comes before all.
 	Logs(ctx context.Context, after rule.LogID, limit int) ([]rule.LogID, error)
 }
-
-// ErrNoJournal is the error of a Ledger without a Journal. It is permanent, so it is
-// InvalidArgument: at this service the request is wrong.
-var ErrNoJournal = &leadership.Error{
-	Code:   leadership.InvalidArgument,
-	Detail: "this service keeps nothing that leaders leave behind or are asked (checkpoints, journals, effects, proposals), and asking again does not help; its operator has to give it a store that does, as all stores of regent serve do (in Go: set instance.Config.Journal)",
-}
-
-// noJournal is the journal of a Ledger that has none.
-type noJournal struct{ Journal }
-
-func (noJournal) Amend(context.Context, rule.LogID, func(rule.Log) (rule.LogChange, error)) (rule.Log, error) {
-	return rule.Log{}, ErrNoJournal
-}
-
-func (noJournal) Look(context.Context, rule.LogID) (rule.Log, error) { return rule.Log{}, ErrNoJournal }
-
-func (noJournal) Segments(context.Context, rule.LogID, leadership.Index, int) ([]rule.Segment, error) {
-	return nil, ErrNoJournal
-}
-
-func (noJournal) Snapshot(context.Context, rule.LogID) (rule.Segment, error) {
-	return rule.Segment{}, ErrNoJournal
-}

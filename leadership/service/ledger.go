@@ -30,12 +30,8 @@ type Ledger struct {
 	Told func(all leadership.Proposals, open bool)
 }
 
-// NewLedger returns a ledger on the journal, which must be in the store of the service. Without one
-// it answers with ErrNoJournal.
+// NewLedger returns a ledger on the journal, which must be in the store of the service.
 func NewLedger(service *Service, journal Journal) *Ledger {
-	if journal == nil {
-		journal = noJournal{}
-	}
 	return &Ledger{service: service, journal: journal}
 }
 

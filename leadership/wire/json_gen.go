@@ -65,6 +65,11 @@ func AppendResult(text []byte, w *Result) ([]byte, error) {
 
 func (o *object) lease(before string, w *Lease) {
 	from := o.begin(before)
+	o.leaseMembers(w)
+	o.end(from, '{', '}')
+}
+
+func (o *object) leaseMembers(w *Lease) {
 	o.string(`,"election":`, string(w.Election))
 	if w.Seat != 0 {
 		o.integer(`,"seat":`, int64(w.Seat))
@@ -110,13 +115,13 @@ func (o *object) lease(before string, w *Lease) {
 		o.integer(`,"endsInMs":`, int64(w.EndsInMs))
 	}
 	if w.Succession != nil {
-		o.succession(`,"succession":`, w.Succession)
+		o.any(`,"succession":`, w.Succession)
 	}
 	if w.Serving != nil {
 		o.bool(`,"serving":`, *w.Serving)
 	}
 	if w.Via != nil {
-		o.via(`,"via":`, w.Via)
+		o.any(`,"via":`, w.Via)
 	}
 	if w.Metadata != nil {
 		o.value(`,"metadata":`, w.Metadata)
@@ -135,12 +140,7 @@ func (o *object) lease(before string, w *Lease) {
 	}
 	o.configuration(`,"configuration":`, &w.Configuration)
 	if w.Overrides != nil {
-		at := o.begin(`,"overrides":`)
-		for i := range w.Overrides {
-			o.override(`,`, &w.Overrides[i])
-			o.room(at, i, len(w.Overrides))
-		}
-		o.end(at, '[', ']')
+		o.any(`,"overrides":`, w.Overrides)
 	}
 	if w.Parked != "" {
 		o.string(`,"parked":`, string(w.Parked))
@@ -163,109 +163,11 @@ func (o *object) lease(before string, w *Lease) {
 	if w.MaxStalenessMs != 0 {
 		o.integer(`,"maxStalenessMs":`, int64(w.MaxStalenessMs))
 	}
-	o.end(from, '{', '}')
 }
 
 func (o *object) grant(before string, w *Grant) {
 	from := o.begin(before)
-	o.string(`,"election":`, string(w.Election))
-	if w.Seat != 0 {
-		o.integer(`,"seat":`, int64(w.Seat))
-	}
-	if w.Of != "" {
-		o.string(`,"of":`, string(w.Of))
-	}
-	o.string(`,"state":`, string(w.State))
-	if w.LeaderID != "" {
-		o.string(`,"leaderId":`, string(w.LeaderID))
-	}
-	o.integer(`,"fencingToken":`, int64(w.FencingToken))
-	o.integer(`,"revision":`, int64(w.Revision))
-	o.duration(`,"leaseDuration":`, w.LeaseDuration)
-	if w.ExpiresInMs != nil {
-		o.integer(`,"expiresInMs":`, *w.ExpiresInMs)
-	}
-	if w.RenewInMs != nil {
-		o.integer(`,"renewInMs":`, *w.RenewInMs)
-	}
-	if w.LockedForMs != 0 {
-		o.integer(`,"lockedForMs":`, int64(w.LockedForMs))
-	}
-	if !w.AcquiredAt.IsZero() {
-		o.instant(`,"acquiredAt":`, w.AcquiredAt)
-	}
-	if !w.LastHeartbeat.IsZero() {
-		o.instant(`,"lastHeartbeat":`, w.LastHeartbeat)
-	}
-	if !w.LeaseExpiration.IsZero() {
-		o.instant(`,"leaseExpiration":`, w.LeaseExpiration)
-	}
-	if !w.ReadAt.IsZero() {
-		o.instant(`,"readAt":`, w.ReadAt)
-	}
-	if !w.EndsBy.IsZero() {
-		o.instant(`,"endsBy":`, w.EndsBy)
-	}
-	if w.EndsBecause != "" {
-		o.string(`,"endsBecause":`, string(w.EndsBecause))
-	}
-	if w.EndsInMs != 0 {
-		o.integer(`,"endsInMs":`, int64(w.EndsInMs))
-	}
-	if w.Succession != nil {
-		o.succession(`,"succession":`, w.Succession)
-	}
-	if w.Serving != nil {
-		o.bool(`,"serving":`, *w.Serving)
-	}
-	if w.Via != nil {
-		o.via(`,"via":`, w.Via)
-	}
-	if w.Metadata != nil {
-		o.value(`,"metadata":`, w.Metadata)
-	}
-	if w.Note != "" {
-		o.string(`,"note":`, string(w.Note))
-	}
-	if w.Report != nil {
-		o.value(`,"report":`, w.Report)
-	}
-	if !w.ReportedAt.IsZero() {
-		o.instant(`,"reportedAt":`, w.ReportedAt)
-	}
-	if w.ReportAgeMs != 0 {
-		o.integer(`,"reportAgeMs":`, int64(w.ReportAgeMs))
-	}
-	o.configuration(`,"configuration":`, &w.Configuration)
-	if w.Overrides != nil {
-		at := o.begin(`,"overrides":`)
-		for i := range w.Overrides {
-			o.override(`,`, &w.Overrides[i])
-			o.room(at, i, len(w.Overrides))
-		}
-		o.end(at, '[', ']')
-	}
-	if w.Parked != "" {
-		o.string(`,"parked":`, string(w.Parked))
-	}
-	if w.Deleted {
-		o.bool(`,"deleted":`, w.Deleted)
-	}
-	if w.Configured {
-		o.bool(`,"configured":`, w.Configured)
-	}
-	if w.Ticket != "" {
-		o.string(`,"ticket":`, string(w.Ticket))
-	}
-	if w.Statement != "" {
-		o.string(`,"statement":`, string(w.Statement))
-	}
-	if w.StatementError != "" {
-		o.string(`,"statementError":`, string(w.StatementError))
-	}
-	if w.MaxStalenessMs != 0 {
-		o.integer(`,"maxStalenessMs":`, int64(w.MaxStalenessMs))
-	}
+	o.leaseMembers(&w.Lease)
 	if w.Key != "" {
 		o.string(`,"key":`, string(w.Key))
 	}
@@ -328,6 +230,11 @@ func (o *object) event(before string, w *Event) {
 
 func (o *object) leaseRequest(before string, w *LeaseRequest) {
 	from := o.begin(before)
+	o.leaseRequestMembers(w)
+	o.end(from, '{', '}')
+}
+
+func (o *object) leaseRequestMembers(w *LeaseRequest) {
 	o.string(`,"candidateId":`, string(w.CandidateID))
 	o.string(`,"key":`, string(w.Key))
 	o.integer(`,"fencingToken":`, int64(w.FencingToken))
@@ -340,23 +247,11 @@ func (o *object) leaseRequest(before string, w *LeaseRequest) {
 	if w.Statement {
 		o.bool(`,"statement":`, w.Statement)
 	}
-	o.end(from, '{', '}')
 }
 
 func (o *object) releaseRequest(before string, w *ReleaseRequest) {
 	from := o.begin(before)
-	o.string(`,"candidateId":`, string(w.CandidateID))
-	o.string(`,"key":`, string(w.Key))
-	o.integer(`,"fencingToken":`, int64(w.FencingToken))
-	if w.Ticket != "" {
-		o.string(`,"ticket":`, string(w.Ticket))
-	}
-	if w.Report != nil {
-		o.value(`,"report":`, w.Report)
-	}
-	if w.Statement {
-		o.bool(`,"statement":`, w.Statement)
-	}
+	o.leaseRequestMembers(&w.LeaseRequest)
 	if w.Outcome != "" {
 		o.string(`,"outcome":`, string(w.Outcome))
 	}
@@ -374,30 +269,6 @@ func (o *object) renewals(before string, w *Renewals) {
 		o.room(at, i, len(w.Renewals))
 	}
 	o.end(at, '[', ']')
-	o.end(from, '{', '}')
-}
-
-func (o *object) succession(before string, w *Succession) {
-	from := o.begin(before)
-	o.string(`,"to":`, string(w.To))
-	if !w.Since.IsZero() {
-		o.instant(`,"since":`, w.Since)
-	}
-	o.integer(`,"untilMs":`, int64(w.UntilMs))
-	o.bool(`,"ready":`, w.Ready)
-	if w.Yielded {
-		o.bool(`,"yielded":`, w.Yielded)
-	}
-	o.end(from, '{', '}')
-}
-
-func (o *object) via(before string, w *Via) {
-	from := o.begin(before)
-	o.string(`,"election":`, string(w.Election))
-	o.integer(`,"fencingToken":`, int64(w.FencingToken))
-	if w.Peer != nil {
-		o.string(`,"peer":`, string(*w.Peer))
-	}
 	o.end(from, '{', '}')
 }
 
@@ -420,45 +291,10 @@ func (o *object) configuration(before string, w *Configuration) {
 	o.end(from, '{', '}')
 }
 
-func (o *object) override(before string, w *Override) {
-	from := o.begin(before)
-	o.string(`,"id":`, string(w.ID))
-	o.string(`,"kind":`, string(w.Kind))
-	if w.CandidateID != "" {
-		o.string(`,"candidateId":`, string(w.CandidateID))
-	}
-	if w.Principal != "" {
-		o.string(`,"principal":`, string(w.Principal))
-	}
-	if w.Mode != "" {
-		o.string(`,"mode":`, string(w.Mode))
-	}
-	if w.Elections != "" {
-		o.string(`,"elections":`, string(w.Elections))
-	}
-	o.string(`,"actor":`, string(w.Actor))
-	o.string(`,"reason":`, string(w.Reason))
-	o.instant(`,"since":`, w.Since)
-	o.instant(`,"until":`, w.Until)
-	o.integer(`,"untilMs":`, int64(w.UntilMs))
-	o.end(from, '{', '}')
-}
-
 func (o *object) renewal(before string, w *Renewal) {
 	from := o.begin(before)
 	o.string(`,"election":`, string(w.Election))
-	o.string(`,"candidateId":`, string(w.CandidateID))
-	o.string(`,"key":`, string(w.Key))
-	o.integer(`,"fencingToken":`, int64(w.FencingToken))
-	if w.Ticket != "" {
-		o.string(`,"ticket":`, string(w.Ticket))
-	}
-	if w.Report != nil {
-		o.value(`,"report":`, w.Report)
-	}
-	if w.Statement {
-		o.bool(`,"statement":`, w.Statement)
-	}
+	o.leaseRequestMembers(&w.LeaseRequest)
 	o.end(from, '{', '}')
 }
 
@@ -505,13 +341,13 @@ func (o *object) policy(before string, w *Policy) {
 		o.string(`,"leadersOf":`, string(*w.LeadersOf))
 	}
 	if w.Delegation != nil {
-		o.delegation(`,"delegation":`, w.Delegation)
+		o.any(`,"delegation":`, w.Delegation)
 	}
 	if w.MaxTerm != 0 {
 		o.duration(`,"maxTerm":`, w.MaxTerm)
 	}
 	if w.Approval != nil {
-		o.approval(`,"approval":`, w.Approval)
+		o.any(`,"approval":`, w.Approval)
 	}
 	if w.StuckAfter != 0 {
 		o.duration(`,"stuckAfter":`, w.StuckAfter)
@@ -535,33 +371,7 @@ func (o *object) policy(before string, w *Policy) {
 		o.integer(`,"verdicts":`, int64(w.Verdicts))
 	}
 	if w.Series != nil {
-		o.series(`,"series":`, w.Series)
-	}
-	o.end(from, '{', '}')
-}
-
-func (o *object) delegation(before string, w *Delegation) {
-	from := o.begin(before)
-	if w.Parent != nil {
-		o.string(`,"parent":`, string(*w.Parent))
-	}
-	if w.Depth != nil {
-		o.integer(`,"depth":`, int64(*w.Depth))
-	}
-	if w.Children != nil {
-		o.integer(`,"children":`, int64(*w.Children))
-	}
-	if w.Budget != nil {
-		o.integer(`,"budget":`, *w.Budget)
-	}
-	o.end(from, '{', '}')
-}
-
-func (o *object) approval(before string, w *Approval) {
-	from := o.begin(before)
-	o.duration(`,"every":`, w.Every)
-	if w.Need != 0 {
-		o.integer(`,"need":`, int64(w.Need))
+		o.any(`,"series":`, w.Series)
 	}
 	o.end(from, '{', '}')
 }
@@ -582,23 +392,6 @@ func (o *object) budget(before string, w *Budget) {
 	}
 	if w.Errors != 0 {
 		o.integer(`,"errors":`, int64(w.Errors))
-	}
-	o.end(from, '{', '}')
-}
-
-func (o *object) series(before string, w *Series) {
-	from := o.begin(before)
-	if w.Failures != 0 {
-		o.integer(`,"failures":`, int64(w.Failures))
-	}
-	if w.Within != 0 {
-		o.duration(`,"within":`, w.Within)
-	}
-	if w.Budget != nil {
-		o.budget(`,"budget":`, w.Budget)
-	}
-	if w.BudgetWithin != 0 {
-		o.duration(`,"budgetWithin":`, w.BudgetWithin)
 	}
 	o.end(from, '{', '}')
 }
@@ -629,110 +422,78 @@ func read(text []byte, into any) bool {
 }
 
 func (s *scan) leaseRequest() (w LeaseRequest) {
-	var had members
+	had := new(members)
 	for name := s.first(); name != nil; name = s.next() {
-		switch string(name) {
-		case "candidateId":
-			s.once(&had, 1<<0)
-			w.CandidateID = leadership.CandidateID(s.string(0))
-		case "key":
-			s.once(&had, 1<<1)
-			w.Key = string(s.string(1))
-		case "fencingToken":
-			s.once(&had, 1<<2)
-			w.FencingToken = leadership.Token(s.number())
-		case "ticket":
-			s.once(&had, 1<<3)
-			w.Ticket = leadership.Ticket(s.string(2))
-		case "report":
-			s.once(&had, 1<<4)
-			w.Report = s.object()
-		case "statement":
-			s.once(&had, 1<<5)
-			w.Statement = s.bool()
-		default:
-			s.fail()
-		}
+		s.leaseRequestMember(name, &w, had)
 	}
-	s.require(had, 0x7)
+	s.require(*had, 0x70000)
 	return w
 }
 
+func (s *scan) leaseRequestMember(name []byte, w *LeaseRequest, had *members) {
+	switch string(name) {
+	case "candidateId":
+		s.once(had, 1<<16)
+		w.CandidateID = leadership.CandidateID(s.string(0))
+	case "key":
+		s.once(had, 1<<17)
+		w.Key = string(s.string(1))
+	case "fencingToken":
+		s.once(had, 1<<18)
+		w.FencingToken = leadership.Token(s.number())
+	case "ticket":
+		s.once(had, 1<<19)
+		w.Ticket = leadership.Ticket(s.string(2))
+	case "report":
+		s.once(had, 1<<20)
+		w.Report = s.object()
+	case "statement":
+		s.once(had, 1<<21)
+		w.Statement = s.bool()
+	default:
+		s.fail()
+	}
+}
+
 func (s *scan) releaseRequest() (w ReleaseRequest) {
-	var had members
+	had := new(members)
 	for name := s.first(); name != nil; name = s.next() {
 		switch string(name) {
-		case "candidateId":
-			s.once(&had, 1<<0)
-			w.CandidateID = leadership.CandidateID(s.string(0))
-		case "key":
-			s.once(&had, 1<<1)
-			w.Key = string(s.string(1))
-		case "fencingToken":
-			s.once(&had, 1<<2)
-			w.FencingToken = leadership.Token(s.number())
-		case "ticket":
-			s.once(&had, 1<<3)
-			w.Ticket = leadership.Ticket(s.string(2))
-		case "report":
-			s.once(&had, 1<<4)
-			w.Report = s.object()
-		case "statement":
-			s.once(&had, 1<<5)
-			w.Statement = s.bool()
 		case "outcome":
-			s.once(&had, 1<<6)
+			s.once(had, 1<<1)
 			w.Outcome = leadership.Outcome(s.string(3))
 		case "note":
-			s.once(&had, 1<<7)
+			s.once(had, 1<<2)
 			w.Note = string(s.string(4))
 		default:
-			s.fail()
+			s.leaseRequestMember(name, &w.LeaseRequest, had)
 		}
 	}
-	s.require(had, 0x7)
+	s.require(*had, 0x70000)
 	return w
 }
 
 func (s *scan) renewal() (w Renewal) {
-	var had members
+	had := new(members)
 	for name := s.first(); name != nil; name = s.next() {
 		switch string(name) {
 		case "election":
-			s.once(&had, 1<<0)
+			s.once(had, 1<<0)
 			w.Election = leadership.Election(s.string(5))
-		case "candidateId":
-			s.once(&had, 1<<1)
-			w.CandidateID = leadership.CandidateID(s.string(0))
-		case "key":
-			s.once(&had, 1<<2)
-			w.Key = string(s.string(1))
-		case "fencingToken":
-			s.once(&had, 1<<3)
-			w.FencingToken = leadership.Token(s.number())
-		case "ticket":
-			s.once(&had, 1<<4)
-			w.Ticket = leadership.Ticket(s.string(2))
-		case "report":
-			s.once(&had, 1<<5)
-			w.Report = s.object()
-		case "statement":
-			s.once(&had, 1<<6)
-			w.Statement = s.bool()
 		default:
-			s.fail()
+			s.leaseRequestMember(name, &w.LeaseRequest, had)
 		}
 	}
-	s.require(had, 0xf)
+	s.require(*had, 0x70001)
 	return w
 }
 
 func (s *scan) renewals() (w Renewals) {
-	var had members
+	had := new(members)
 	for name := s.first(); name != nil; name = s.next() {
 		switch string(name) {
 		case "renewals":
-			s.once(&had, 1<<0)
+			s.once(had, 1<<0)
 			for w.Renewals = make(Entries[Renewal], 0, s.room(true)); s.more(len(w.Renewals)); {
 				w.Renewals = append(w.Renewals, Entry[Renewal]{Value: s.renewal()})
 			}
@@ -741,69 +502,69 @@ func (s *scan) renewals() (w Renewals) {
 			s.fail()
 		}
 	}
-	s.require(had, 0x1)
+	s.require(*had, 0x1)
 	return w
 }
 
 func (s *scan) acquireRequest() (w AcquireRequest) {
-	var had members
+	had := new(members)
 	for name := s.first(); name != nil; name = s.next() {
 		switch string(name) {
 		case "candidateId":
-			s.once(&had, 1<<0)
+			s.once(had, 1<<0)
 			w.CandidateID = leadership.CandidateID(s.string(0))
 		case "key":
-			s.once(&had, 1<<1)
+			s.once(had, 1<<1)
 			w.Key = new(string(s.string(1)))
 		case "leaseDuration":
-			s.once(&had, 1<<2)
+			s.once(had, 1<<2)
 			w.LeaseDuration = new(s.duration())
 		case "metadata":
-			s.once(&had, 1<<3)
+			s.once(had, 1<<3)
 			w.Metadata = s.object()
 		case "note":
-			s.once(&had, 1<<4)
+			s.once(had, 1<<4)
 			w.Note = string(s.string(4))
 		case "wait":
-			s.once(&had, 1<<5)
+			s.once(had, 1<<5)
 			w.Wait = s.duration()
 		case "role":
-			s.once(&had, 1<<6)
+			s.once(had, 1<<6)
 			w.Role = new(leadership.Role(s.string(6)))
 		case "priority":
-			s.once(&had, 1<<7)
+			s.once(had, 1<<7)
 			w.Priority = int64(s.number())
 		case "capabilities":
-			s.once(&had, 1<<8)
+			s.once(had, 1<<8)
 			for w.Capabilities = make([]string, 0, s.room(false)); s.more(len(w.Capabilities)); {
 				w.Capabilities = append(w.Capabilities, string(s.string(7)))
 			}
 		case "load":
-			s.once(&had, 1<<9)
+			s.once(had, 1<<9)
 			w.Load = int64(s.number())
 		case "via":
-			s.once(&had, 1<<10)
-			w.Via = new(s.via())
+			s.once(had, 1<<10)
+			w.Via = scanAny[*Via](s)
 		case "inherit":
-			s.once(&had, 1<<11)
+			s.once(had, 1<<11)
 			w.Inherit = s.bool()
 		case "statement":
-			s.once(&had, 1<<12)
+			s.once(had, 1<<12)
 			w.Statement = s.bool()
 		default:
 			s.fail()
 		}
 	}
-	s.require(had, 0x1)
+	s.require(*had, 0x1)
 	return w
 }
 
 func (s *scan) results() (w Results) {
-	var had members
+	had := new(members)
 	for name := s.first(); name != nil; name = s.next() {
 		switch string(name) {
 		case "results":
-			s.once(&had, 1<<0)
+			s.once(had, 1<<0)
 			for w.Results = make([]Result, 0, s.room(true)); s.more(len(w.Results)); {
 				w.Results = append(w.Results, s.result())
 			}
@@ -811,581 +572,317 @@ func (s *scan) results() (w Results) {
 			s.fail()
 		}
 	}
-	s.require(had, 0x1)
+	s.require(*had, 0x1)
 	return w
 }
 
 func (s *scan) lease() (w Lease) {
-	var had members
+	had := new(members)
 	for name := s.first(); name != nil; name = s.next() {
-		switch string(name) {
-		case "election":
-			s.once(&had, 1<<0)
-			w.Election = leadership.Election(s.string(5))
-		case "seat":
-			s.once(&had, 1<<1)
-			w.Seat = s.int()
-		case "of":
-			s.once(&had, 1<<2)
-			w.Of = leadership.Election(s.string(8))
-		case "state":
-			s.once(&had, 1<<3)
-			w.State = leadership.State(s.string(9))
-		case "leaderId":
-			s.once(&had, 1<<4)
-			w.LeaderID = leadership.CandidateID(s.string(10))
-		case "fencingToken":
-			s.once(&had, 1<<5)
-			w.FencingToken = leadership.Token(s.number())
-		case "revision":
-			s.once(&had, 1<<6)
-			w.Revision = leadership.Revision(s.number())
-		case "leaseDuration":
-			s.once(&had, 1<<7)
-			w.LeaseDuration = s.duration()
-		case "expiresInMs":
-			s.once(&had, 1<<8)
-			w.ExpiresInMs = s.pointer(s.number())
-		case "renewInMs":
-			s.once(&had, 1<<9)
-			w.RenewInMs = s.pointer(s.number())
-		case "lockedForMs":
-			s.once(&had, 1<<10)
-			w.LockedForMs = int64(s.number())
-		case "acquiredAt":
-			s.once(&had, 1<<11)
-			w.AcquiredAt = s.instant(0)
-		case "lastHeartbeat":
-			s.once(&had, 1<<12)
-			w.LastHeartbeat = s.instant(1)
-		case "leaseExpiration":
-			s.once(&had, 1<<13)
-			w.LeaseExpiration = s.instant(2)
-		case "readAt":
-			s.once(&had, 1<<14)
-			w.ReadAt = s.instant(3)
-		case "endsBy":
-			s.once(&had, 1<<15)
-			w.EndsBy = s.instant(4)
-		case "endsBecause":
-			s.once(&had, 1<<16)
-			w.EndsBecause = leadership.EndReason(s.string(11))
-		case "endsInMs":
-			s.once(&had, 1<<17)
-			w.EndsInMs = int64(s.number())
-		case "succession":
-			s.once(&had, 1<<18)
-			w.Succession = new(s.succession())
-		case "serving":
-			s.once(&had, 1<<19)
-			w.Serving = new(s.bool())
-		case "via":
-			s.once(&had, 1<<20)
-			w.Via = new(s.via())
-		case "metadata":
-			s.once(&had, 1<<21)
-			w.Metadata = s.object()
-		case "note":
-			s.once(&had, 1<<22)
-			w.Note = string(s.string(4))
-		case "report":
-			s.once(&had, 1<<23)
-			w.Report = s.object()
-		case "reportedAt":
-			s.once(&had, 1<<24)
-			w.ReportedAt = s.instant(5)
-		case "reportAgeMs":
-			s.once(&had, 1<<25)
-			w.ReportAgeMs = int64(s.number())
-		case "configuration":
-			s.once(&had, 1<<26)
-			w.Configuration = s.configuration()
-		case "overrides":
-			s.once(&had, 1<<27)
-			for w.Overrides = make([]Override, 0, s.room(true)); s.more(len(w.Overrides)); {
-				w.Overrides = append(w.Overrides, s.override())
-			}
-		case "parked":
-			s.once(&had, 1<<28)
-			w.Parked = string(s.string(12))
-		case "deleted":
-			s.once(&had, 1<<29)
-			w.Deleted = s.bool()
-		case "configured":
-			s.once(&had, 1<<30)
-			w.Configured = s.bool()
-		case "ticket":
-			s.once(&had, 1<<31)
-			w.Ticket = leadership.Ticket(s.string(2))
-		case "statement":
-			s.once(&had, 1<<32)
-			w.Statement = string(s.string(13))
-		case "statementError":
-			s.once(&had, 1<<33)
-			w.StatementError = string(s.string(14))
-		case "maxStalenessMs":
-			s.once(&had, 1<<34)
-			w.MaxStalenessMs = int64(s.number())
-		default:
-			s.fail()
-		}
+		s.leaseMember(name, &w, had)
 	}
-	s.require(had, 0x40000e9)
+	s.require(*had, 0x40000e90000)
 	return w
+}
+
+func (s *scan) leaseMember(name []byte, w *Lease, had *members) {
+	switch string(name) {
+	case "election":
+		s.once(had, 1<<16)
+		w.Election = leadership.Election(s.string(5))
+	case "seat":
+		s.once(had, 1<<17)
+		w.Seat = s.int()
+	case "of":
+		s.once(had, 1<<18)
+		w.Of = leadership.Election(s.string(8))
+	case "state":
+		s.once(had, 1<<19)
+		w.State = leadership.State(s.string(9))
+	case "leaderId":
+		s.once(had, 1<<20)
+		w.LeaderID = leadership.CandidateID(s.string(10))
+	case "fencingToken":
+		s.once(had, 1<<21)
+		w.FencingToken = leadership.Token(s.number())
+	case "revision":
+		s.once(had, 1<<22)
+		w.Revision = leadership.Revision(s.number())
+	case "leaseDuration":
+		s.once(had, 1<<23)
+		w.LeaseDuration = s.duration()
+	case "expiresInMs":
+		s.once(had, 1<<24)
+		w.ExpiresInMs = s.pointer(s.number())
+	case "renewInMs":
+		s.once(had, 1<<25)
+		w.RenewInMs = s.pointer(s.number())
+	case "lockedForMs":
+		s.once(had, 1<<26)
+		w.LockedForMs = int64(s.number())
+	case "acquiredAt":
+		s.once(had, 1<<27)
+		w.AcquiredAt = s.instant(0)
+	case "lastHeartbeat":
+		s.once(had, 1<<28)
+		w.LastHeartbeat = s.instant(1)
+	case "leaseExpiration":
+		s.once(had, 1<<29)
+		w.LeaseExpiration = s.instant(2)
+	case "readAt":
+		s.once(had, 1<<30)
+		w.ReadAt = s.instant(3)
+	case "endsBy":
+		s.once(had, 1<<31)
+		w.EndsBy = s.instant(4)
+	case "endsBecause":
+		s.once(had, 1<<32)
+		w.EndsBecause = leadership.EndReason(s.string(11))
+	case "endsInMs":
+		s.once(had, 1<<33)
+		w.EndsInMs = int64(s.number())
+	case "succession":
+		s.once(had, 1<<34)
+		w.Succession = scanAny[*Succession](s)
+	case "serving":
+		s.once(had, 1<<35)
+		w.Serving = new(s.bool())
+	case "via":
+		s.once(had, 1<<36)
+		w.Via = scanAny[*Via](s)
+	case "metadata":
+		s.once(had, 1<<37)
+		w.Metadata = s.object()
+	case "note":
+		s.once(had, 1<<38)
+		w.Note = string(s.string(4))
+	case "report":
+		s.once(had, 1<<39)
+		w.Report = s.object()
+	case "reportedAt":
+		s.once(had, 1<<40)
+		w.ReportedAt = s.instant(5)
+	case "reportAgeMs":
+		s.once(had, 1<<41)
+		w.ReportAgeMs = int64(s.number())
+	case "configuration":
+		s.once(had, 1<<42)
+		w.Configuration = s.configuration()
+	case "overrides":
+		s.once(had, 1<<43)
+		w.Overrides = scanAny[[]Override](s)
+	case "parked":
+		s.once(had, 1<<44)
+		w.Parked = string(s.string(12))
+	case "deleted":
+		s.once(had, 1<<45)
+		w.Deleted = s.bool()
+	case "configured":
+		s.once(had, 1<<46)
+		w.Configured = s.bool()
+	case "ticket":
+		s.once(had, 1<<47)
+		w.Ticket = leadership.Ticket(s.string(2))
+	case "statement":
+		s.once(had, 1<<48)
+		w.Statement = string(s.string(13))
+	case "statementError":
+		s.once(had, 1<<49)
+		w.StatementError = string(s.string(14))
+	case "maxStalenessMs":
+		s.once(had, 1<<50)
+		w.MaxStalenessMs = int64(s.number())
+	default:
+		s.fail()
+	}
 }
 
 func (s *scan) grant() (w Grant) {
-	var had members
+	had := new(members)
 	for name := s.first(); name != nil; name = s.next() {
 		switch string(name) {
-		case "election":
-			s.once(&had, 1<<0)
-			w.Election = leadership.Election(s.string(5))
-		case "seat":
-			s.once(&had, 1<<1)
-			w.Seat = s.int()
-		case "of":
-			s.once(&had, 1<<2)
-			w.Of = leadership.Election(s.string(8))
-		case "state":
-			s.once(&had, 1<<3)
-			w.State = leadership.State(s.string(9))
-		case "leaderId":
-			s.once(&had, 1<<4)
-			w.LeaderID = leadership.CandidateID(s.string(10))
-		case "fencingToken":
-			s.once(&had, 1<<5)
-			w.FencingToken = leadership.Token(s.number())
-		case "revision":
-			s.once(&had, 1<<6)
-			w.Revision = leadership.Revision(s.number())
-		case "leaseDuration":
-			s.once(&had, 1<<7)
-			w.LeaseDuration = s.duration()
-		case "expiresInMs":
-			s.once(&had, 1<<8)
-			w.ExpiresInMs = s.pointer(s.number())
-		case "renewInMs":
-			s.once(&had, 1<<9)
-			w.RenewInMs = s.pointer(s.number())
-		case "lockedForMs":
-			s.once(&had, 1<<10)
-			w.LockedForMs = int64(s.number())
-		case "acquiredAt":
-			s.once(&had, 1<<11)
-			w.AcquiredAt = s.instant(0)
-		case "lastHeartbeat":
-			s.once(&had, 1<<12)
-			w.LastHeartbeat = s.instant(1)
-		case "leaseExpiration":
-			s.once(&had, 1<<13)
-			w.LeaseExpiration = s.instant(2)
-		case "readAt":
-			s.once(&had, 1<<14)
-			w.ReadAt = s.instant(3)
-		case "endsBy":
-			s.once(&had, 1<<15)
-			w.EndsBy = s.instant(4)
-		case "endsBecause":
-			s.once(&had, 1<<16)
-			w.EndsBecause = leadership.EndReason(s.string(11))
-		case "endsInMs":
-			s.once(&had, 1<<17)
-			w.EndsInMs = int64(s.number())
-		case "succession":
-			s.once(&had, 1<<18)
-			w.Succession = new(s.succession())
-		case "serving":
-			s.once(&had, 1<<19)
-			w.Serving = new(s.bool())
-		case "via":
-			s.once(&had, 1<<20)
-			w.Via = new(s.via())
-		case "metadata":
-			s.once(&had, 1<<21)
-			w.Metadata = s.object()
-		case "note":
-			s.once(&had, 1<<22)
-			w.Note = string(s.string(4))
-		case "report":
-			s.once(&had, 1<<23)
-			w.Report = s.object()
-		case "reportedAt":
-			s.once(&had, 1<<24)
-			w.ReportedAt = s.instant(5)
-		case "reportAgeMs":
-			s.once(&had, 1<<25)
-			w.ReportAgeMs = int64(s.number())
-		case "configuration":
-			s.once(&had, 1<<26)
-			w.Configuration = s.configuration()
-		case "overrides":
-			s.once(&had, 1<<27)
-			for w.Overrides = make([]Override, 0, s.room(true)); s.more(len(w.Overrides)); {
-				w.Overrides = append(w.Overrides, s.override())
-			}
-		case "parked":
-			s.once(&had, 1<<28)
-			w.Parked = string(s.string(12))
-		case "deleted":
-			s.once(&had, 1<<29)
-			w.Deleted = s.bool()
-		case "configured":
-			s.once(&had, 1<<30)
-			w.Configured = s.bool()
-		case "ticket":
-			s.once(&had, 1<<31)
-			w.Ticket = leadership.Ticket(s.string(2))
-		case "statement":
-			s.once(&had, 1<<32)
-			w.Statement = string(s.string(13))
-		case "statementError":
-			s.once(&had, 1<<33)
-			w.StatementError = string(s.string(14))
-		case "maxStalenessMs":
-			s.once(&had, 1<<34)
-			w.MaxStalenessMs = int64(s.number())
 		case "key":
-			s.once(&had, 1<<35)
+			s.once(had, 1<<1)
 			w.Key = string(s.string(1))
 		case "waitedMs":
-			s.once(&had, 1<<36)
+			s.once(had, 1<<2)
 			w.WaitedMs = int64(s.number())
 		case "inherited":
-			s.once(&had, 1<<37)
+			s.once(had, 1<<3)
 			w.Inherited = scanAny[*leadership.Inheritance](s)
 		case "inDoubt":
-			s.once(&had, 1<<38)
+			s.once(had, 1<<4)
 			w.InDoubt = scanAny[[]leadership.Effect](s)
 		case "proposals":
-			s.once(&had, 1<<39)
+			s.once(had, 1<<5)
 			w.Proposals = scanAny[[]leadership.Proposal](s)
 		default:
-			s.fail()
+			s.leaseMember(name, &w.Lease, had)
 		}
 	}
-	s.require(had, 0x40000e9)
-	return w
-}
-
-func (s *scan) via() (w Via) {
-	var had members
-	for name := s.first(); name != nil; name = s.next() {
-		switch string(name) {
-		case "election":
-			s.once(&had, 1<<0)
-			w.Election = leadership.Election(s.string(5))
-		case "fencingToken":
-			s.once(&had, 1<<1)
-			w.FencingToken = leadership.Token(s.number())
-		case "peer":
-			s.once(&had, 1<<2)
-			w.Peer = new(string(s.string(15)))
-		default:
-			s.fail()
-		}
-	}
-	s.require(had, 0x3)
+	s.require(*had, 0x40000e90000)
 	return w
 }
 
 func (s *scan) result() (w Result) {
-	var had members
+	had := new(members)
 	for name := s.first(); name != nil; name = s.next() {
 		switch string(name) {
 		case "election":
-			s.once(&had, 1<<0)
+			s.once(had, 1<<0)
 			w.Election = leadership.Election(s.string(5))
 		case "lease":
-			s.once(&had, 1<<1)
+			s.once(had, 1<<1)
 			w.Lease = new(s.lease())
 		case "error":
-			s.once(&had, 1<<2)
+			s.once(had, 1<<2)
 			w.Error = scanAny[*Problem](s)
 		default:
 			s.fail()
 		}
 	}
-	s.require(had, 0x0)
-	return w
-}
-
-func (s *scan) succession() (w Succession) {
-	var had members
-	for name := s.first(); name != nil; name = s.next() {
-		switch string(name) {
-		case "to":
-			s.once(&had, 1<<0)
-			w.To = leadership.CandidateID(s.string(16))
-		case "since":
-			s.once(&had, 1<<1)
-			w.Since = s.instant(6)
-		case "untilMs":
-			s.once(&had, 1<<2)
-			w.UntilMs = int64(s.number())
-		case "ready":
-			s.once(&had, 1<<3)
-			w.Ready = s.bool()
-		case "yielded":
-			s.once(&had, 1<<4)
-			w.Yielded = s.bool()
-		default:
-			s.fail()
-		}
-	}
-	s.require(had, 0xd)
+	s.require(*had, 0x0)
 	return w
 }
 
 func (s *scan) configuration() (w Configuration) {
-	var had members
+	had := new(members)
 	for name := s.first(); name != nil; name = s.next() {
 		switch string(name) {
 		case "leaseDuration":
-			s.once(&had, 1<<0)
+			s.once(had, 1<<0)
 			w.LeaseDuration = s.duration()
 		case "maxLeaseDuration":
-			s.once(&had, 1<<1)
+			s.once(had, 1<<1)
 			w.MaxLeaseDuration = s.duration()
 		case "lockDelay":
-			s.once(&had, 1<<2)
+			s.once(had, 1<<2)
 			w.LockDelay = s.duration()
 		case "retireAfter":
-			s.once(&had, 1<<3)
+			s.once(had, 1<<3)
 			w.RetireAfter = s.duration()
 		case "description":
-			s.once(&had, 1<<4)
-			w.Description = string(s.string(17))
+			s.once(had, 1<<4)
+			w.Description = string(s.string(15))
 		case "policy":
-			s.once(&had, 1<<5)
+			s.once(had, 1<<5)
 			w.Policy = new(s.policy())
 		default:
 			s.fail()
 		}
 	}
-	s.require(had, 0x5)
-	return w
-}
-
-func (s *scan) override() (w Override) {
-	var had members
-	for name := s.first(); name != nil; name = s.next() {
-		switch string(name) {
-		case "id":
-			s.once(&had, 1<<0)
-			w.ID = leadership.OverrideID(s.string(18))
-		case "kind":
-			s.once(&had, 1<<1)
-			w.Kind = leadership.OverrideKind(s.string(19))
-		case "candidateId":
-			s.once(&had, 1<<2)
-			w.CandidateID = leadership.CandidateID(s.string(0))
-		case "principal":
-			s.once(&had, 1<<3)
-			w.Principal = string(s.string(20))
-		case "mode":
-			s.once(&had, 1<<4)
-			w.Mode = leadership.PauseMode(s.string(21))
-		case "elections":
-			s.once(&had, 1<<5)
-			w.Elections = leadership.Election(s.string(22))
-		case "actor":
-			s.once(&had, 1<<6)
-			w.Actor = string(s.string(23))
-		case "reason":
-			s.once(&had, 1<<7)
-			w.Reason = string(s.string(24))
-		case "since":
-			s.once(&had, 1<<8)
-			w.Since = s.instant(6)
-		case "until":
-			s.once(&had, 1<<9)
-			w.Until = s.instant(7)
-		case "untilMs":
-			s.once(&had, 1<<10)
-			w.UntilMs = int64(s.number())
-		default:
-			s.fail()
-		}
-	}
-	s.require(had, 0x7c3)
+	s.require(*had, 0x5)
 	return w
 }
 
 func (s *scan) policy() (w Policy) {
-	var had members
+	had := new(members)
 	for name := s.first(); name != nil; name = s.next() {
 		switch string(name) {
 		case "strategy":
-			s.once(&had, 1<<0)
-			w.Strategy = new(leadership.Strategy(s.string(25)))
+			s.once(had, 1<<0)
+			w.Strategy = new(leadership.Strategy(s.string(16)))
 		case "require":
-			s.once(&had, 1<<1)
+			s.once(had, 1<<1)
 			for w.Require = make([]string, 0, s.room(false)); s.more(len(w.Require)); {
-				w.Require = append(w.Require, string(s.string(26)))
+				w.Require = append(w.Require, string(s.string(17)))
 			}
 		case "prefer":
-			s.once(&had, 1<<2)
+			s.once(had, 1<<2)
 			for w.Prefer = make([]string, 0, s.room(false)); s.more(len(w.Prefer)); {
-				w.Prefer = append(w.Prefer, string(s.string(27)))
+				w.Prefer = append(w.Prefer, string(s.string(18)))
 			}
 		case "window":
-			s.once(&had, 1<<3)
+			s.once(had, 1<<3)
 			w.Window = new(s.duration())
 		case "preempt":
-			s.once(&had, 1<<4)
+			s.once(had, 1<<4)
 			w.Preempt = s.bool()
 		case "minTerm":
-			s.once(&had, 1<<5)
+			s.once(had, 1<<5)
 			w.MinTerm = s.duration()
 		case "quorum":
-			s.once(&had, 1<<6)
+			s.once(had, 1<<6)
 			w.Quorum = scanAny[*Quorum](s)
 		case "seats":
-			s.once(&had, 1<<7)
+			s.once(had, 1<<7)
 			w.Seats = s.int()
 		case "promotion":
-			s.once(&had, 1<<8)
+			s.once(had, 1<<8)
 			w.Promotion = s.bool()
 		case "leadersOf":
-			s.once(&had, 1<<9)
-			w.LeadersOf = new(string(s.string(28)))
+			s.once(had, 1<<9)
+			w.LeadersOf = new(string(s.string(19)))
 		case "delegation":
-			s.once(&had, 1<<10)
-			w.Delegation = new(s.delegation())
+			s.once(had, 1<<10)
+			w.Delegation = scanAny[*Delegation](s)
 		case "maxTerm":
-			s.once(&had, 1<<11)
+			s.once(had, 1<<11)
 			w.MaxTerm = s.duration()
 		case "approval":
-			s.once(&had, 1<<12)
-			w.Approval = new(s.approval())
+			s.once(had, 1<<12)
+			w.Approval = scanAny[*Approval](s)
 		case "stuckAfter":
-			s.once(&had, 1<<13)
+			s.once(had, 1<<13)
 			w.StuckAfter = s.duration()
 		case "budget":
-			s.once(&had, 1<<14)
+			s.once(had, 1<<14)
 			w.Budget = new(s.budget())
 		case "errorRate":
-			s.once(&had, 1<<15)
+			s.once(had, 1<<15)
 			w.ErrorRate = scanAny[*leadership.ErrorRate](s)
 		case "onTrip":
-			s.once(&had, 1<<16)
-			w.OnTrip = leadership.OnTrip(s.string(29))
+			s.once(had, 1<<16)
+			w.OnTrip = leadership.OnTrip(s.string(20))
 		case "cooldown":
-			s.once(&had, 1<<17)
+			s.once(had, 1<<17)
 			w.Cooldown = s.duration()
 		case "cooldownOf":
-			s.once(&had, 1<<18)
-			w.CooldownOf = leadership.CooldownOf(s.string(30))
+			s.once(had, 1<<18)
+			w.CooldownOf = leadership.CooldownOf(s.string(21))
 		case "verdicts":
-			s.once(&had, 1<<19)
+			s.once(had, 1<<19)
 			w.Verdicts = s.int()
 		case "series":
-			s.once(&had, 1<<20)
-			w.Series = new(s.series())
+			s.once(had, 1<<20)
+			w.Series = scanAny[*Series](s)
 		default:
 			s.fail()
 		}
 	}
-	s.require(had, 0x0)
-	return w
-}
-
-func (s *scan) delegation() (w Delegation) {
-	var had members
-	for name := s.first(); name != nil; name = s.next() {
-		switch string(name) {
-		case "parent":
-			s.once(&had, 1<<0)
-			w.Parent = new(leadership.Election(s.string(31)))
-		case "depth":
-			s.once(&had, 1<<1)
-			w.Depth = new(s.int())
-		case "children":
-			s.once(&had, 1<<2)
-			w.Children = new(s.int())
-		case "budget":
-			s.once(&had, 1<<3)
-			w.Budget = s.pointer(s.number())
-		default:
-			s.fail()
-		}
-	}
-	s.require(had, 0x0)
-	return w
-}
-
-func (s *scan) approval() (w Approval) {
-	var had members
-	for name := s.first(); name != nil; name = s.next() {
-		switch string(name) {
-		case "every":
-			s.once(&had, 1<<0)
-			w.Every = s.duration()
-		case "need":
-			s.once(&had, 1<<1)
-			w.Need = s.int()
-		default:
-			s.fail()
-		}
-	}
-	s.require(had, 0x1)
+	s.require(*had, 0x0)
 	return w
 }
 
 func (s *scan) budget() (w Budget) {
-	var had members
+	had := new(members)
 	for name := s.first(); name != nil; name = s.next() {
 		switch string(name) {
 		case "progress":
-			s.once(&had, 1<<0)
+			s.once(had, 1<<0)
 			w.Progress = int64(s.number())
 		case "tasks":
-			s.once(&had, 1<<1)
+			s.once(had, 1<<1)
 			w.Tasks = int64(s.number())
 		case "tokensUsed":
-			s.once(&had, 1<<2)
+			s.once(had, 1<<2)
 			w.TokensUsed = int64(s.number())
 		case "calls":
-			s.once(&had, 1<<3)
+			s.once(had, 1<<3)
 			w.Calls = int64(s.number())
 		case "errors":
-			s.once(&had, 1<<4)
+			s.once(had, 1<<4)
 			w.Errors = int64(s.number())
 		default:
 			s.fail()
 		}
 	}
-	s.require(had, 0x0)
-	return w
-}
-
-func (s *scan) series() (w Series) {
-	var had members
-	for name := s.first(); name != nil; name = s.next() {
-		switch string(name) {
-		case "failures":
-			s.once(&had, 1<<0)
-			w.Failures = s.int()
-		case "within":
-			s.once(&had, 1<<1)
-			w.Within = s.duration()
-		case "budget":
-			s.once(&had, 1<<2)
-			w.Budget = new(s.budget())
-		case "budgetWithin":
-			s.once(&had, 1<<3)
-			w.BudgetWithin = s.duration()
-		default:
-			s.fail()
-		}
-	}
-	s.require(had, 0x0)
+	s.require(*had, 0x0)
 	return w
 }
 
 // How many names there are of members with such values.
 const (
-	stringNames  = 32
-	instantNames = 8
+	stringNames  = 22
+	instantNames = 6
 )

@@ -21,52 +21,22 @@ const (
 	PathKeySet           = "/.well-known/jwks.json"
 )
 
-// The suffixes of the path of an election.
+// Suffixes of the path of an election; those of other calls are in their rows.
 const (
-	Acquire    = ":acquire"
-	Renew      = ":renew"
-	Release    = ":release"
-	CheckToken = ":checkToken"
-	Unlock     = ":unlock"
-	Events     = "/events"
-
-	Assign          = ":assign"
-	Evict           = ":evict"
-	Pause           = ":pause"
-	Resume          = ":resume"
-	Ban             = ":ban"
-	Approve         = ":approve"
-	Lift            = ":lift"
-	Halt            = ":halt"
-	Unhalt          = ":unhalt"
-	Judge           = ":judge"
-	StepDown        = ":stepDown"
-	RequestApproval = ":requestApproval"
-	AllOverrides    = "/overrides"
-	Candidates      = "/candidates"
-	Explain         = ":explain"
-
-	Join                 = ":join"
-	Leave                = ":leave"
-	AllMembers           = "/members"
-	AwaitAcknowledgement = ":awaitAcknowledgement"
-
-	HandOver       = ":handOver"
-	SayReady       = ":ready"
-	SayServing     = ":serving"
-	Yield          = ":yield"
-	Delegate       = ":delegate"
+	Acquire        = ":acquire"
+	Renew          = ":renew"
+	Events         = "/events"
+	AllOverrides   = "/overrides"
+	Candidates     = "/candidates"
+	Explain        = ":explain"
+	Join           = ":join"
+	AllMembers     = "/members"
 	TreePath       = "/tree"
 	CheckpointPath = "/checkpoint"
 	JournalPath    = "/journal"
-	Open           = ":open"
 	Append         = ":append"
 	SnapshotPath   = "/snapshot"
-	Begin          = ":begin"
-	Finish         = ":finish"
 	EffectsPath    = "/effects"
-	Propose        = ":propose"
-	Decide         = ":decide"
 	ProposalsPath  = "/proposals"
 )
 
@@ -74,7 +44,7 @@ const (
 // read them, but not lead them, which would keep the instances from their work.
 const OwnPrefix = "regent."
 
-// Path returns the path of the election or, with one of the suffixes above, of something that
+// Path returns the path of the election or, with a suffix, of something that
 // belongs to it. The name must be valid: a valid name needs no escaping.
 func Path(e leadership.Election, suffix string) string {
 	return PathElections + "/" + string(e) + suffix

@@ -65,7 +65,7 @@ const leader = "ann-7f3a"
 func serve(t *testing.T) *regent {
 	t.Helper()
 	store := memory.New(memory.Config{})
-	inst, err := instance.New(instance.Config{Store: store, Alone: true})
+	inst, err := instance.New(instance.Config{Store: store, Journal: store, Alone: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,12 @@ var (
 	written = []string{"Lease", "Grant", "Result", "Event", "LeaseRequest", "ReleaseRequest", "Renewals"}
 	direct  = written[:3] // also have an exported Append function
 	read    = []string{"LeaseRequest", "ReleaseRequest", "Renewal", "Renewals", "AcquireRequest", "Results", "Lease", "Grant"}
+	seldom  = []string{"Delegation", "Approval", "Series", "Override", "Succession", "Via"} // left to package json
 )
+
+// Those that are embedded in others have functions for their members. With each goes the number of
+// its first member: the struct around it numbers its own from 0.
+var parts = map[string]int{"Lease": 16, "LeaseRequest": 16}
 
 const output = "json_gen.go"
 
@@ -107,7 +112,17 @@ func (g *generator) writers() {
 	for i := 0; i < len(g.structs); i++ { // it grows
 		name := g.structs[i]
 		g.printf("func (o *object) %s(before string, w *%s) {\nfrom := o.begin(before)\n", lower(name), name)
-		for _, m := range g.members(name) {
+		end := "o.end(from, '{', '}')\n}\n\n"
+		if parts[name] > 0 {
+			g.printf("o.%[1]sMembers(w)\n%[3]sfunc (o *object) %[1]sMembers(w *%[2]s) {\n", lower(name), name, end)
+			end = "}\n\n"
+		}
+		all, _ := g.members(name)
+		for _, m := range all {
+			if m.name == "" {
+				g.printf("o.%sMembers(&w.%s)\n", g.visit(m.of), m.field)
+				continue
+			}
 			if m.optional {
 				g.printf("if "+kinds[g.kind(m.of)].present+" {\n", "w."+m.field)
 			}
@@ -116,7 +131,7 @@ func (g *generator) writers() {
 				g.printf("}\n")
 			}
 		}
-		g.printf("o.end(from, '{', '}')\n}\n\n")
+		g.printf("%s", end)
 	}
 }
 
@@ -130,55 +145,64 @@ func (g *generator) readers() {
 	g.structs = slices.Clone(read)
 	for i := 0; i < len(g.structs); i++ {
 		name := g.structs[i]
-		g.printf("func (s *scan) %s() (w %s) {\nvar had members\nfor name := s.first(); name != nil; name = s.next() {\nswitch string(name) {\n", lower(name), name)
-		required := 0
-		for i, m := range g.members(name) {
-			g.printf("case %q:\ns.once(&had, 1<<%d)\n", m.name, i)
-			g.read(m)
-			if !m.optional {
-				required |= 1 << i
-			}
+		g.printf("func (s *scan) %s() (w %s) {\nhad := new(members)\nfor name := s.first(); name != nil; name = s.next() {\n", lower(name), name)
+		all, required := g.members(name)
+		other, end := "s.fail()", fmt.Sprintf("}\ns.require(*had, %#x)\nreturn w\n}\n\n", required)
+		if parts[name] > 0 {
+			g.printf("s.%[1]sMember(name, &w, had)\n%[3]sfunc (s *scan) %[1]sMember(name []byte, w *%[2]s, had *members) {\n", lower(name), name, end)
+			end = "}\n\n"
 		}
-		g.printf("default:\ns.fail()\n}\n}\ns.require(had, %#x)\nreturn w\n}\n\n", required)
+		g.printf("switch string(name) {\n")
+		for i, m := range all {
+			if m.name == "" {
+				other = fmt.Sprintf("s.%sMember(name, &w.%s, had)", g.visit(m.of), m.field)
+				continue
+			}
+			g.printf("case %q:\ns.once(had, 1<<%d)\n", m.name, parts[name]+i)
+			g.read(m)
+		}
+		g.printf("default:\n%s\n}\n%s", other, end)
 	}
 	g.printf("// How many names there are of members with such values.\nconst (\nstringNames = %d\ninstantNames = %d\n)\n", len(g.strings), len(g.instants))
 }
 
-// member is one of a document.
+// member is one of a document. It has no name if it is an embedded struct.
 type member struct {
 	name, field string
 	of          ast.Expr
 	optional    bool // left out if it is zero
 }
 
-// members returns the members of a struct of package wire. It returns nil for any other type, and
-// if the struct has a member that must be left to package json.
-func (g *generator) members(name string) (all []member) {
+// members returns the members of a struct of package wire, and the set of those that are required.
+// It returns nil for any other type, and if the struct has a member that must be left to package
+// json.
+func (g *generator) members(name string) (all []member, required uint64) {
 	s, isStruct := g.types[name].(*ast.StructType)
-	if !isStruct || g.custom[name] || strings.Contains(name, ".") {
-		return nil
+	if !isStruct || g.custom[name] || strings.Contains(name, ".") || slices.Contains(seldom, name) {
+		return nil, 0
 	}
 	for _, f := range s.Fields.List {
 		if len(f.Names) == 0 {
-			embedded := g.members(types.ExprString(f.Type))
-			if embedded == nil {
-				return nil
-			}
-			all = append(all, embedded...)
+			part := member{field: types.ExprString(f.Type), of: f.Type}
+			_, of := g.members(part.field)
+			all, required = append(all, part), required|of
 			continue
 		}
 		if f.Tag == nil {
-			return nil
+			return nil, 0
 		}
-		name, option, _ := strings.Cut(reflect.StructTag(strings.Trim(f.Tag.Value, "`")).Get("json"), ",")
-		m := member{name, f.Names[0].Name, f.Type, option == "omitzero"}
+		tag, option, _ := strings.Cut(reflect.StructTag(strings.Trim(f.Tag.Value, "`")).Get("json"), ",")
+		m := member{tag, f.Names[0].Name, f.Type, option == "omitzero"}
 		present := kinds[g.kind(m.of)].present
 		if m.optional && present == "" || !m.optional && (option != "" || present == "%s != nil" && g.kind(m.of) != "slice") {
-			return nil // without omitzero, nil is null
+			return nil, 0 // without omitzero, nil is null
+		}
+		if !m.optional {
+			required |= 1 << (parts[name] + len(all))
 		}
 		all = append(all, m)
 	}
-	return all
+	return all, required
 }
 
 // kinds are the templates that write and read values, by type or kind of type. %s stands for the
@@ -218,7 +242,7 @@ func (g *generator) kind(of ast.Expr) string {
 		}
 		return "nil or any"
 	}
-	if g.members(name) != nil {
+	if all, _ := g.members(name); all != nil {
 		return "struct"
 	}
 	if base := g.types[name]; base != nil && !g.custom[name] {

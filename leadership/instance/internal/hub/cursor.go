@@ -2,6 +2,7 @@ package hub
 
 import (
 	"errors"
+	"slices"
 	"time"
 )
 
@@ -34,16 +35,6 @@ func (c Cursor) After(at time.Time) bool { return c.at.After(at) }
 // later returns the later of two cursors.
 func (c Cursor) later(other Cursor) Cursor { return Cursor{latest(c.at, other.at)} }
 
-func latest(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
+func latest(all ...time.Time) time.Time { return slices.MaxFunc(all, time.Time.Compare) }
 
-func earliest(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
-}
+func earliest(all ...time.Time) time.Time { return slices.MinFunc(all, time.Time.Compare) }

@@ -218,3 +218,8 @@ func check(row wire.Row, handled bool) error {
 func pattern(path string) string {
 	return strings.NewReplacer("{election}", "{election:[^:/]+}", "{candidate}"+wire.Explain, "{candidate:[^/]+"+wire.Explain+"}").Replace(path)
 }
+
+// pathOf returns the path that has the pattern.
+func pathOf(pattern string) string {
+	return strings.NewReplacer("{election:[^:/]+}", "{election}", "{candidate:[^/]+"+wire.Explain+"}", "{candidate}"+wire.Explain).Replace(pattern)
+}

@@ -83,7 +83,7 @@ func TestAFailureIsToldByItsCodeAndLoggedWithItsCause(t *testing.T) {
 		}
 		line := w.line()
 		want := map[string]any{
-			"level": c.level, "method": "POST", "route": "/v1/elections/{election:[^:/]+}:acquire", "status": float64(c.status),
+			"level": c.level, "method": "POST", "route": "/v1/elections/{election}:acquire", "status": float64(c.status),
 			"code": string(c.code), "requestId": "call-1", "cause": c.err.Error(),
 		}
 		for name, value := range want {

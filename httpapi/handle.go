@@ -164,7 +164,7 @@ func (a *api) logRequest(r *http.Request, id string, e *exchange, err error, too
 	}
 	attrs := []slog.Attr{
 		slog.String("method", r.Method),
-		slog.String("route", chi.RouteContext(r.Context()).RoutePattern()),
+		slog.String("route", pathOf(chi.RouteContext(r.Context()).RoutePattern())),
 		slog.Int("status", status),
 		slog.String("requestId", id),
 		slog.Float64("tookMs", float64(took.Microseconds())/1000),

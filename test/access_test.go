@@ -165,9 +165,10 @@ func TestTheCommandLineLeadsWithATokenInAFile(t *testing.T) {
 	}{
 		{[]string{"acquire", "own-1", "--candidate", "ann-1", "--output", "json", "--id-token-file", file}, 0, `"fencingToken":1`},
 		{[]string{"run", "own-2", "--candidate", "ann-2", "--id-token-file", file, "--", "sh", "-c", "echo token $REGENT_FENCING_TOKEN"}, 0, "token 1\n"},
-		{[]string{"acquire", "own-3", "--candidate", "bob", "--id-token-file", file}, 1, "candidate@test may not acquire"},
+		{[]string{"acquire", "own-3", "--candidate", "bob", "--id-token-file", file}, 1, "candidate@test may not call acquire"},
+		{[]string{"halt", "own-*", "--for", "1h", "--reason", "a test", "--id-token-file", file}, 1, "candidate@test may not call halt"},
 		{[]string{"run", "own-3", "--candidate", "ann-1", "--", "echo", "leads"}, 1, "send an ID token"},
-		{[]string{"status", "own-1", "--id-token-file", file + ".gone"}, 5, "--id-token-file: open"},
+		{[]string{"status", "own-1", "--id-token-file", file + ".gone"}, 2, "--id-token-file: open"},
 	} {
 		stdout, stderr, code := a.command(c.args...)
 		if code != c.code || !strings.Contains(stdout+stderr, c.want) || strings.Contains(stdout, "leads") {

@@ -10,6 +10,7 @@ import (
 
 	"regent/cmd/regent/internal/cloud"
 	"regent/leadership/instance/pubsub"
+	"regent/store"
 )
 
 type doctorSettings struct {
@@ -30,7 +31,7 @@ func (s doctorSettings) countsApart() bool {
 
 func (s doctorSettings) validate() error {
 	topics := serviceSettings{events: s.events, members: s.members}
-	if err := cmp.Or(topics.resolveMembers(), checkEndpoint(s.endpoint, s.events), s.peers.check()); err != nil {
+	if err := cmp.Or(store.Validate(s.store), topics.resolveMembers(), checkEndpoint(s.endpoint, s.events), s.peers.check()); err != nil {
 		return err
 	}
 	here := !slices.ContainsFunc(s.services, func(service string) bool { return !isLocal(service) })

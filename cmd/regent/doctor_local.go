@@ -109,12 +109,14 @@ func (x *doctorReport) examineLocal(ctx context.Context, service string) {
 }
 
 // entries are headings and ids of TROUBLESHOOTING.md, each with a pattern of its failures, "CHECK:
-// TEXT". The first that matches counts; the last matches all.
+// TEXT". The first that matches counts; the last matches all. "" is no entry.
 var entries = []struct {
 	anchor string
 	about  *regexp.Regexp
 }{
+	{"", regexp.MustCompile(`^(verify the folder|open the store): .*(INVALID_ARGUMENT: |there is no folder|chmod 700|name a new folder|read-only file system)`)}, // it says all
 	{"in-use", regexp.MustCompile(`in use by another process`)},
+	{"moved", regexp.MustCompile(`the elections of this store were moved to`)},
 	{"clock", regexp.MustCompile(`^clock: `)},
 	{"access-file", regexp.MustCompile(`^access file: `)},
 	{"unverified-callers", regexp.MustCompile(`^(invokers|call without a credential): |IAM does not check`)},
@@ -132,10 +134,13 @@ func (x *doctorReport) addEntries() {
 			continue
 		}
 		for _, e := range entries {
-			if e.about.MatchString(row[0] + ": " + row[3]) {
-				row[3] += "; see cmd/regent/TROUBLESHOOTING.md#" + e.anchor
-				break
+			if !e.about.MatchString(row[0] + ": " + row[3]) {
+				continue
 			}
+			if e.anchor != "" {
+				row[3] += "; see cmd/regent/TROUBLESHOOTING.md#" + e.anchor
+			}
+			break
 		}
 	}
 }

@@ -2,9 +2,12 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"strings"
 	"syscall"
 
@@ -36,7 +39,7 @@ func (u usageError) Unwrap() error { return u.error }
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
 // report prints what went wrong and what to do next, and returns the exit code.
-func (c *cli) report(cmd *cobra.Command, err error) int {
+func (c *cli) report(cmd *cobra.Command, args []string, err error) int {
 	if err != nil && !c.started {
 		err = usageError{c.unknownCommand(err)}
 		if mistake, _, ok := strings.Cut(err.Error(), ": strconv.ParseBool:"); ok { // a flag of cobra's
@@ -47,7 +50,7 @@ func (c *cli) report(cmd *cobra.Command, err error) int {
 	if status, ended := errors.AsType[exitStatus](err); code == exitDone || ended && status.error == nil { // the code alone is enough
 		return code
 	}
-	if c.wantsDocument(cmd) {
+	if c.wantsDocument(cmd, args) {
 		text, _ := wire.Marshal(c.problem(err))
 		c.err.Write(append(text, '\n')) // if standard error fails, only the exit code remains
 		return code
@@ -113,16 +116,39 @@ func noServer(err error) *url.Error {
 	return cause
 }
 
+// untrusted reports whether what answered is not known to be the server.
+func untrusted(err error) bool {
+	return noServer(err) != nil && errors.As(err, new(*tls.CertificateVerificationError))
+}
+
+// certificateFile says why the file of SSL_CERT_FILE is of no use; "" if it is, or there is none.
+func (c *cli) certificateFile() string {
+	name := c.env["SSL_CERT_FILE"]
+	if name == "" {
+		return ""
+	}
+	text, err := os.ReadFile(name)
+	if err == nil && !x509.NewCertPool().AppendCertsFromPEM(text) {
+		err = fmt.Errorf("%s has no certificate", name)
+	}
+	if err != nil {
+		return fmt.Sprintf(" It is set, and cannot be used: %v.", err)
+	}
+	return ""
+}
+
 // sentence returns err in one line. For a refusal this is the detail meant for people.
 func (c *cli) sentence(err error) string {
 	text := err.Error()
-	refusal, refused := errors.AsType[*leadership.Error](err)
+	refusal, refused := refusalIn(err)
 	opening, closed := errors.AsType[storeError](err)
 	switch cause := noServer(err); {
 	case closed && unreachable(err):
 		text = fmt.Sprintf("the store %s does not answer; check its name, the network and the credentials, or choose another with --store: %v", opening.spec, err)
 	case cause != nil && errors.Is(err, context.DeadlineExceeded):
 		text = fmt.Sprintf("%s did not answer within %v", c.server, c.timeout)
+	case untrusted(err):
+		text = fmt.Sprintf("the certificate of %s is not trusted: %v", c.server, cause.Err)
 	case cause != nil:
 		text = fmt.Sprintf("%s does not answer: %v", c.server, cause.Err)
 	case refused && refusal.Detail != "":
@@ -132,6 +158,14 @@ func (c *cli) sentence(err error) string {
 		}
 	}
 	return strings.Join(strings.Fields(text), " ")
+}
+
+// refusalIn returns the refusal that err stands for. A usage error says more than one in it.
+func refusalIn(err error) (*leadership.Error, bool) {
+	if errors.As(err, new(usageError)) {
+		return nil, false
+	}
+	return errors.AsType[*leadership.Error](err)
 }
 
 // advice returns what to do next, or "" if the sentence already says it.
@@ -148,22 +182,40 @@ func (c *cli) advice(cmd *cobra.Command, err error) string {
 		return "Use --force to delete it anyway."
 	case errors.Is(err, wire.Unauthenticated):
 		return "Identify yourself with --id-token-file FILE or, on Google Cloud, with --audience AUDIENCE."
+	case untrusted(err):
+		return "SSL_CERT_FILE names a file with the certificates of an authority of your own, in PEM." + c.certificateFile()
 	case noServer(err) != nil:
 		return "Start a server with 'regent serve', or name another with --server or REGENT_SERVER."
 	}
 	return ""
 }
 
-// wantsDocument reports whether errors are printed as documents. A usage error may come before the
-// environment was read.
-func (c *cli) wantsDocument(cmd *cobra.Command) bool {
-	f := cmd.Flags().Lookup("output")
-	return f != nil && (c.output == document || !f.Changed && c.env["REGENT_OUTPUT"] == string(document))
+// wantsDocument reports whether errors are printed as documents. A usage error may come before all
+// flags and the environment were read.
+func (c *cli) wantsDocument(cmd *cobra.Command, args []string) bool {
+	if c.started {
+		return cmd.Flags().Lookup("output") != nil && c.output == document
+	}
+	if cmd.Flags().Lookup("output") == nil && !cmd.HasSubCommands() { // of an unknown command no flags are known
+		return false
+	}
+	how := c.env["REGENT_OUTPUT"]
+	for i, arg := range args {
+		if arg == "--" {
+			break
+		}
+		if value, found := strings.CutPrefix(arg, "--output="); found {
+			how = value
+		} else if arg == "--output" && i+1 < len(args) {
+			how = args[i+1]
+		}
+	}
+	return how == string(document)
 }
 
 // problem returns the server's problem document, or one for an error on this side.
 func (c *cli) problem(err error) wire.Problem {
-	if refusal, ok := errors.AsType[*leadership.Error](err); ok {
+	if refusal, ok := refusalIn(err); ok {
 		return wire.NewProblem(refusal)
 	}
 	return wire.NewProblem(&leadership.Error{Code: codeOf(err), Detail: c.sentence(err)})

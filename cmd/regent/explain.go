@@ -30,6 +30,9 @@ func (c *cli) explainCommand() *cobra.Command {
 				}
 			}
 			word := strings.ToLower(strings.Join(args, " "))
+			if word == "" {
+				return usagef("the word is empty; give one, or none to list them all")
+			}
 			found, known := all[word]
 			if !known {
 				return usagef("there is no entry for %q%s", word, meant(nearest(word, all)))

@@ -36,5 +36,5 @@ func run(ctx context.Context, args []string, sys system) int {
 	root := c.root()
 	root.SetArgs(append([]string{}, args...)) // must not be nil: cobra would use os.Args
 	cmd, err := root.ExecuteContextC(ctx)
-	return c.report(cmd, err)
+	return c.report(cmd, args, err)
 }

@@ -112,8 +112,9 @@ func (r *runner) finish(lease *client.Lease, stopped bool) error {
 
 func (c *cli) effectsCommand() *cobra.Command {
 	return reading(c, "effects", "Show what the leaders of an election have done once", `Show the effects that leaders of an election have noted, with 'regent once' or the SDK; the last changed come last. BY is
-the leader that has begun the effect or, if it is done, finished it. STATE is done; begun: the present leader has begun
-it; or inDoubt: an earlier leader has begun it, and has not noted that it is done.`, (*client.Client).Effects, func(all leadership.Effects) error {
+the leader that has begun the effect or, if it is done, finished it. STATE is done; begun: the last leader that
+has noted or inherited any has begun it, and may lead no more; or inDoubt: an earlier leader has begun it, and has not noted
+that it is done.`, (*client.Client).Effects, func(all leadership.Effects) error {
 		rows := [][]string{{"EFFECT", "STATE", "AT", "BY", "TOKEN", "RESULT"}}
 		for _, e := range all.Effects {
 			rows = append(rows, []string{string(e.ID), string(e.State), formatTime(e.At), string(e.LeaderID), fmt.Sprint(e.Token), printable(string(e.Result))})

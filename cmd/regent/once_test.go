@@ -73,6 +73,11 @@ func TestAKilledCommandLeavesItsEffectInDoubt(t *testing.T) {
 	stopped.says(t, "begun")
 	stopped.Process.Signal(syscall.SIGTERM)
 	stopped.ends(t, exitInDoubt)
+	failed := startCommand(t, p.env, "once", "nightly", "day-4", "--", "false")
+	failed.ends(t, 1)
+	if log := failed.logged(); !strings.Contains(log, "the command has failed, so the effect stays in doubt") {
+		t.Errorf("the log is\n%s", log)
+	}
 	regent(t, p.env, "once nightly -- true").want(t, exitUsage)
 	regent(t, p.env, "once nightly day-2").want(t, exitUsage)
 }

@@ -152,7 +152,11 @@ func leaseRows(l leadership.Lease) [][]string {
 	if l.Seat > 0 {
 		f.add("seat", fmt.Sprintf("%d of %s", l.Seat, l.Whole()))
 	}
-	f.add("state", stateOf(l))
+	if seats := l.Config.Seats; seats > 0 && l.Seat == 0 && !l.Deleted { // its own state says nothing of theirs
+		f.add("seats", fmt.Sprintf("%d; see 'regent members %s'", seats, l.Election))
+	} else {
+		f.add("state", stateOf(l))
+	}
 	if held {
 		f.add("leader", string(l.LeaderID))
 	}

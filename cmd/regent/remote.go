@@ -77,6 +77,11 @@ func (c *cli) connect() (*client.Client, error) {
 // connectWith returns a client of the server, with the server and the identity from the flags.
 func (c *cli) connectWith(config client.Config) (*client.Client, error) {
 	config.Server, config.Insecure, config.Credential = c.server, c.insecure, c.bearer.credential()
+	if c.bearer.file != "" {
+		if _, err := c.bearer.read(context.Background()); err != nil {
+			return nil, usageError{err}
+		}
+	}
 	server, err := client.New(config)
 	switch {
 	case errors.Is(err, client.ErrPlainHTTP):

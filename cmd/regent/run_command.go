@@ -244,8 +244,12 @@ func (r *runner) term(lease *client.Lease) (end leash.End, err error) {
 		}
 		end, err = r.lead(lease)
 		stopped := slices.ContainsFunc(end.Passed, ends)
-		if r.effect != "" && err == nil && end.Err == nil && end.Code == exitDone {
+		switch {
+		case r.effect == "" || err != nil || end.Err != nil:
+		case end.Code == exitDone:
 			err = r.finish(lease, stopped)
+		default:
+			r.log.Warn("the command has failed, so the effect stays in doubt", "election", r.election, "effect", r.effect)
 		}
 		if !errors.Is(end.Err, errNewEpoch) || stopped {
 			return end, err

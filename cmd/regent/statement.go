@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -108,6 +109,8 @@ Regent-Statement that is valid, with the headers Regent-Election, Regent-Fencing
 			}
 			claims, err := verify(cmd.Context(), args[0])
 			switch {
+			case errors.Is(err, statement.ErrNoKeys):
+				return exitStatus{exitOther, statement.ErrNoKeys}
 			case unreachable(err):
 				return err
 			case err != nil:

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
+	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
 	"net/http"
@@ -97,6 +98,16 @@ func TestALeaseWithoutAStatementSaysWhy(t *testing.T) {
 			t.Errorf("%s: %q", args, r.err)
 		}
 	}
+}
+
+func TestVerifySaysThatTheServerSignsNoStatements(t *testing.T) {
+	t.Parallel()
+	header := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"EdDSA","kid":"k","typ":"regent+jwt"}`))
+	r := regent(t, startServer(t, newClock()), "verify "+header+".e30.e30").want(t, exitOther)
+	if !strings.Contains(r.err, "the server signs no statements") || strings.Contains(r.err, "STORE_UNAVAILABLE") {
+		t.Errorf("%s", r.err)
+	}
+	regent(t, []string{"REGENT_SERVER=http://127.0.0.1:1"}, "verify no-statement").want(t, exitHeld) // without a call
 }
 
 func TestVerifySaysWhatItNeeds(t *testing.T) {

@@ -149,8 +149,8 @@ func (c *Client) Do(ctx context.Context, command leadership.Command) (lease lead
 	k.query = sent.Query
 	x := expected{election: command.Target().Election}
 	if order, ok := command.(leadership.Order); ok && order.Kind.Halts() {
-		if err := order.Validate(); err != nil { // a wrong pattern could change the meaning of the path
-			return leadership.Lease{}, err
+		if err := order.Election.ValidatePattern(); err != nil { // a wrong one could change the meaning of the path
+			return leadership.Lease{}, invalid("election", "%v", err)
 		}
 		x.election, k.path = order.Record(), wire.Path(order.Election, k.suffix)
 	}

@@ -228,3 +228,26 @@ func TestNothingIsSentOverPlainHTTPToAnotherMachine(t *testing.T) {
 		}
 	}
 }
+
+// Where the server knows its callers, an order names no actor.
+func TestAHaltNeedsNoActor(t *testing.T) {
+	t.Parallel()
+	service := api(t, memory.New(memory.Config{}))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		service.ServeHTTP(w, r.WithContext(leadership.WithActor(r.Context(), "olga")))
+	}))
+	t.Cleanup(server.Close)
+	c := clientOf(t, server.URL, server.Client().Transport)
+	for _, order := range []leadership.Order{
+		{Kind: leadership.OrderHalt, Election: "jobs.*", For: time.Hour, Reason: "a test"},
+		{Kind: leadership.OrderUnhalt, Election: "jobs.*", Reason: "a test"},
+	} {
+		if _, err := c.Do(t.Context(), order); err != nil {
+			t.Errorf("%s: %v", order.Kind, err)
+		}
+	}
+	_, err := c.Do(t.Context(), leadership.Order{Kind: leadership.OrderUnhalt, Election: "../x*", Reason: "a test"})
+	if refusal, ok := errors.AsType[*leadership.Error](err); !ok || refusal.Field != "election" {
+		t.Errorf("a pattern that is none: %v", err)
+	}
+}

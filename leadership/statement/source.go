@@ -22,6 +22,9 @@ const (
 	patience    = 500 * time.Millisecond // how long a verifier that has keys waits for a read
 )
 
+// ErrNoKeys says that the server has no key set, as one that signs no statements.
+var ErrNoKeys = errors.New("the server signs no statements: it has no key set (status 404)")
+
 // Source verifies statements with the keys that a server publishes. It reads them when they are
 // needed and keeps them for five minutes, so that a key that was taken back is not accepted for
 // much longer. Its methods may be called concurrently.
@@ -60,6 +63,9 @@ func IsLoopback(host string) bool {
 // Verify is Keys.Verify with the server's keys. It blocks only while they are read: for half a
 // second at most, or until ctx ends, if it has keys that are under an hour old.
 func (s *Source) Verify(ctx context.Context, statement string, now time.Time, want Want) (c Claims, err error) {
+	if _, err := Keys(nil).Verify(statement, now, want); !errors.Is(err, ErrUnknownKey) { // no key could be right
+		return c, err
+	}
 	for _, age := range []time.Duration{keysFor, 0} { // an unknown key may be a new one
 		var keys Keys
 		if keys, err = s.keys(ctx, now, age); err != nil {
@@ -129,7 +135,10 @@ func (s *Source) ask() (Keys, error) {
 	}
 	defer response.Body.Close()
 	set, err := io.ReadAll(io.LimitReader(response.Body, maxSet+1))
-	if err == nil && response.StatusCode != http.StatusOK {
+	switch {
+	case err == nil && response.StatusCode == http.StatusNotFound:
+		err = ErrNoKeys
+	case err == nil && response.StatusCode != http.StatusOK:
 		err = fmt.Errorf("status %d", response.StatusCode)
 	}
 	if err != nil {

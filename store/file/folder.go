@@ -65,6 +65,9 @@ func openPrivate(path string) (*os.File, error) {
 	case !info.IsDir():
 		return nil, errors.New("it is not a folder")
 	case runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0:
+		if all, err := list(path); err != nil || all.others || info.Mode()&fs.ModeSticky != 0 {
+			return nil, fmt.Errorf("others may read or write in it (mode %04o), and it is not for a store alone; name a new folder, such as %s", info.Mode().Perm(), filepath.Join(path, "leases"))
+		}
 		return nil, fmt.Errorf("others may read or write in it (mode %04o); run: chmod 700 %s", info.Mode().Perm(), path)
 	}
 	if err := checkOwner(info, path, os.Geteuid()); err != nil {

@@ -175,6 +175,18 @@ func TestTheFolderIsPrivate(t *testing.T) {
 			t.Errorf("a folder of mode %v: got %v", mode, err)
 		}
 	}
+	shared, used := filepath.Join(t.TempDir(), "shared"), filepath.Join(t.TempDir(), "used")
+	err = errors.Join(os.Mkdir(shared, 0o700), os.Chmod(shared, 0o777|os.ModeSticky), // as /tmp is
+		os.Mkdir(used, 0o755), os.WriteFile(filepath.Join(used, "notes"), nil, 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{shared, used} {
+		_, err := file.Open(path, file.Config{})
+		if err == nil || strings.Contains(err.Error(), "chmod") || !strings.Contains(err.Error(), "name a new folder") {
+			t.Errorf("%s, which is not for a store alone: got %v", path, err)
+		}
+	}
 }
 
 func TestAFolderOfAnotherUserIsRefused(t *testing.T) {

@@ -158,6 +158,7 @@ campaign() { # waits until it leads; the same key keeps the place in the queue, 
     ask willing acquire 40000 ",\"wait\":\"30s\"$worth"
     token=${reply[fencingToken]:-}
     take && return
+    willing || break # it has asked no further
     case "$status ${reply[code]:-}" in
       *'"ELECTION_DELETED"' | *'"NOT_ELIGIBLE"') fail "$why" ;;
       408* | 409* | 429*) ;;

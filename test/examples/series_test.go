@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -79,6 +80,29 @@ func TestACommandThatFailsForEachLeaderParksItsElection(t *testing.T) {
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("the history is\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// An agent that is told to end while it waits for another one says nothing of the server.
+func TestAnAgentThatIsInterruptedWhileItWaitsBlamesNoServer(t *testing.T) {
+	t.Parallel()
+	server := serve(t)
+	begun := filepath.Join(t.TempDir(), "begun")
+	agent(t, server, nil, "sh", "-c", `touch "$0"; exec sleep 600`, begun)
+	machine.Eventually(t, "the first leads", func() bool { _, err := os.Stat(begun); return err == nil })
+	second := start(t, []string{"REGENT_SERVER=" + server, "REGENT_CANDIDATE=bob"}, "reports", "--", "true")
+	c, err := client.New(client.Config{Server: server})
+	if err != nil {
+		t.Fatal(err)
+	}
+	machine.Eventually(t, "the second waits in line", func() bool {
+		x, err := c.Explain(t.Context(), leadership.ExplainRequest{Election: "reports", CandidateID: "bob"})
+		return err == nil && slices.ContainsFunc(x.Causes, func(cause leadership.Cause) bool { return cause.Code == leadership.ReasonInLine })
+	})
+	second.Process.Signal(syscall.SIGTERM)
+	<-second.Gone
+	if log := second.Log.String(); strings.Contains(log, "does not answer") {
+		t.Errorf("it says\n%s", log)
 	}
 }
 

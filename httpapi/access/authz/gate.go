@@ -151,12 +151,12 @@ func denied(who authn.Principal, op instance.Op) error {
 	var about string
 	switch {
 	case op.Candidate != "":
-		about = fmt.Sprintf(" election %q as %q", op.Election, op.Candidate)
+		about = fmt.Sprintf(" on election %q as %q", op.Election, op.Candidate)
 	case op.Election != "":
-		about = fmt.Sprintf(" election %q", op.Election)
+		about = fmt.Sprintf(" on election %q", op.Election)
 	case op.Scope == wire.ScopePrefix:
 		about = fmt.Sprintf(" with the prefix %q", op.Prefix)
 	}
 	return &leadership.Error{Code: wire.PermissionDenied, Detail: fmt.Sprintf(
-		"%s may not %s%s; an operator of this service can grant it in the access file", who, op.Verb, about)}
+		"%s may not call %s%s; an operator of this service can grant it in the access file", who, op.Verb, about)}
 }

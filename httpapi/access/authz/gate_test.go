@@ -326,7 +326,7 @@ grants:
 		return err
 	}
 	for _, wait := range []time.Duration{0, time.Second} {
-		if err := acquire("bob", wait); !errors.Is(err, wire.PermissionDenied) || !strings.Contains(err.Error(), `bob@test may not renew election "orders.eu" as "ann"`) {
+		if err := acquire("bob", wait); !errors.Is(err, wire.PermissionDenied) || !strings.Contains(err.Error(), `bob@test may not call renew on election "orders.eu" as "ann"`) {
 			t.Errorf("bob, who may not be ann there: %v", err)
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"regent/leadership/client"
 )
 
 // credentialVersion is the version of the form in which a client of Kubernetes gets its token from
@@ -33,7 +35,7 @@ expires: regent must be in their PATH. With --id-token-file, they read it from t
 changed.`,
 		Args: noArguments,
 		RunE: func(*cobra.Command, []string) error {
-			if _, err := c.connect(); err != nil { // it checks the address
+			if _, err := c.connectWith(client.Config{}); err != nil { // it checks the address
 				return err
 			}
 			user, err := c.bearer.kubernetesUser()

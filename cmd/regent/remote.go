@@ -69,19 +69,20 @@ func reading[T any](
 
 // connect returns a client of the server. The address is parsed here and not as a flag, because the
 // flag library prints values that it cannot parse, and the address may contain a password. The
-// client has no timeout of its own, which could be shorter than --timeout.
+// client has no timeout of its own, which could be shorter than --timeout. A token file that cannot be
+// read is a usage error; commands that keep a lease wait for it instead.
 func (c *cli) connect() (*client.Client, error) {
+	if c.bearer.file != "" {
+		if _, err := c.bearer.read(context.Background()); err != nil {
+			return nil, usageError{err}
+		}
+	}
 	return c.connectWith(client.Config{HTTP: &http.Client{}})
 }
 
 // connectWith returns a client of the server, with the server and the identity from the flags.
 func (c *cli) connectWith(config client.Config) (*client.Client, error) {
 	config.Server, config.Insecure, config.Credential = c.server, c.insecure, c.bearer.credential()
-	if c.bearer.file != "" {
-		if _, err := c.bearer.read(context.Background()); err != nil {
-			return nil, usageError{err}
-		}
-	}
 	server, err := client.New(config)
 	switch {
 	case errors.Is(err, client.ErrPlainHTTP):

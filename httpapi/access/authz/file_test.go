@@ -108,7 +108,7 @@ func TestTwoReadsInARowMayFail(t *testing.T) {
 				t.Error("an access file that could not be read for half a minute counts as invalid")
 			}
 			write(accessText)
-			time.Sleep(14 * time.Second)
+			time.Sleep(15 * time.Second)
 		}
 		os.Remove(f.path)
 		time.Sleep(45 * time.Second)

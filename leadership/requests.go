@@ -68,14 +68,23 @@ type InLine struct {
 	Recheck func() error
 }
 
+// Standby is a candidate that waits in line for as long.
+type Standby struct {
+	CandidateID CandidateID
+	Candidacy
+	Waited time.Duration
+}
+
 // Seating knows the seats of elections. It is never asked within a transaction.
 type Seating struct {
-	// Order says in which order the store is to be asked for the seats of the election: the one
-	// that the candidate has, and those that may be vacant; last of all the one that may be had
-	// first, so that the candidate is told when to ask again.
-	Order func(ctx context.Context, whole Lease, by CandidateID) ([]Election, error)
+	// Known returns what is known of the seats of the election, but for those that cannot be had.
+	// The error is why others are missing.
+	Known func(ctx context.Context, whole Lease) ([]Seat, error)
 	// Refused hears what the store says of a seat that it has not granted.
 	Refused func(*Error)
+	// Along are the best of the same line behind the candidate, one for each further seat that is
+	// free: they bid with it.
+	Along []Standby
 }
 
 // MaxWait is how long a candidate may stand in line, or a reader wait for news, in one call. To

@@ -116,7 +116,7 @@ func (r *Record) yields(now time.Time) leadership.EndReason {
 // RevisionMismatch; RecordCorrupt when there is no further token.
 func Acquire(s Snapshot, c AcquireCommand) (Change, error) {
 	r := s.Record
-	if r.Standing.Untold > 0 {
+	if r.Standing.Untold > 0 && c.Seats == nil {
 		return s.acquireUntold(c)
 	}
 	s.Halts = c.Halts
@@ -133,13 +133,7 @@ func Acquire(s Snapshot, c AcquireCommand) (Change, error) {
 		return reacquire(s, c), nil
 	}
 	if r.Policy.Seats > 0 {
-		if witness(c.Candidacy) {
-			return Change{}, s.Refuse(leadership.NotEligible, "election %q has seats, and no ballot in which a witness would count", r.Election)
-		}
-		if barriers := s.barriers(c.CandidateID, c.Principal); len(barriers) > 0 {
-			return Change{}, s.refuseBarred(c.CandidateID, barriers)
-		}
-		return Change{}, &NeedsSeat{Whole: s}
+		return s.acquireWhole(c)
 	}
 	s, err := s.seated(c)
 	if err != nil {
@@ -424,6 +418,8 @@ type AcquireCommand struct {
 	Secret   string      // of the draw after this term, or of this one if it is the first
 	Restore  leadership.Revision
 	Whole    *Snapshot            // of a seat: the election that it is a seat of, as it was read; else nil
+	Seats    []leadership.Seat    // of an election that has some, and of a seat: all, as far as is known
+	Along    []leadership.Standby // that of Seating
 	Halts    leadership.Overrides // of all elections
 }
 

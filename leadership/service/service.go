@@ -75,7 +75,7 @@ func renewal(r leadership.LeaseRequest) (rule.Renewal, error) {
 // Acquire asks for the lease; see the rule of that name. Of an election that has seats it asks for
 // one of them.
 func (s *Service) Acquire(ctx context.Context, r leadership.AcquireRequest) (leadership.Grant, error) {
-	g, err := s.acquire(ctx, r, nil)
+	g, err := s.acquire(ctx, r, nil, nil)
 	if needs, ok := errors.AsType[*rule.NeedsSeat](err); ok {
 		if needs.Whole.Record.Standing.Untold > 0 { // the caller that changed it stopped before all seats were told
 			_ = s.tell(ctx, needs.Whole) // a grant is by the whole as it was read, even if some seats have not heard
@@ -88,13 +88,14 @@ func (s *Service) Acquire(ctx context.Context, r leadership.AcquireRequest) (lea
 	return g, err
 }
 
-// acquire is Acquire of one election. whole is the one that it is a seat of, if that is known.
-func (s *Service) acquire(ctx context.Context, r leadership.AcquireRequest, whole *rule.Snapshot) (leadership.Grant, error) {
+// acquire is Acquire of one election. whole is the one that it is a seat of, if that is known, and
+// seats are those of that.
+func (s *Service) acquire(ctx context.Context, r leadership.AcquireRequest, whole *rule.Snapshot, seats []leadership.Seat) (leadership.Grant, error) {
 	cmd, key, err := command(r)
 	if err != nil {
 		return leadership.Grant{}, err
 	}
-	cmd.Principal, cmd.Whole = principal(ctx), whole
+	cmd.Principal, cmd.Whole, cmd.Seats = principal(ctx), whole, seats
 	if r.Via != (leadership.Via{}) {
 		if cmd.Parent, err = s.held(ctx, r.Via, r.CandidateID); err != nil {
 			return leadership.Grant{}, err

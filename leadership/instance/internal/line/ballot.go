@@ -49,7 +49,7 @@ func (l *Line) bidden(a *Attempt, refusal *leadership.Error, now time.Duration) 
 func (l *Line) writes() bool {
 	leader, _ := l.election.Term()
 	best := !l.ballot.open() || l.ballot.refusal.Reason == leadership.ReasonBallot
-	return leader == "" && l.rule.known && l.rule.policy.HasBallot() && best
+	return leader == "" && len(l.seats) == 0 && l.rule.known && l.rule.policy.HasBallot() && best
 }
 
 // sooner is when the store is asked for the best place before the line's time: at once in a ballot

@@ -211,36 +211,36 @@
 //	   500  7 is granted, or, had that crashed, too:
 //	   700  5 is granted, and so on
 //
-// So the best leads at the end of the window, and each better bidder that has crashed costs 200 ms
-// (BidTurn). A candidate with two better live bids need not write its own, because its turn comes
-// by the bids of the others; so the writes of a ballot grow with the logarithm of the instances. A
-// bid is void 4 s after the window: its instance writes it anew, or withdraws it. The record keeps
-// 16. A new policy, a standing order, a deletion, and a move of the election end a ballot; the next
-// call opens another.
-//
+// So the best leads at the end of the window; each better bidder that has crashed costs 200 ms
+// (BidTurn). A candidate with two better live bids need not write its own, for its turn comes by
+// theirs; so the writes grow with the logarithm of the instances. A bid is void 4 s after the
+// window: its instance writes it anew, or withdraws it. The record keeps 16. A new policy, a
+// standing order, a deletion, and a move of the election end a ballot; the next call opens another.
 // The event of the grant tells what each bid had to offer, so that a reader can repeat the result
 // with Rank, which says, too, what a candidate can do to steer a draw. An instance bids only the
-// best candidate of its own line.
+// best of its own line.
 //
 // Where the policy says preempt, a better candidate need not wait for the leader to stop: its
 // challenge lets the term end, at the end that the leader was promised and never earlier, and the
 // ballot after that decides. It must be better by what the strategy counts; a lower id alone is not
 // enough. The leader counts with what it said when it was granted, and is safe until minTerm after
-// the grant. A challenger that goes away, or that an order bars, takes its challenge with it, as
-// does a policy that changes.
+// the grant. A challenger that goes away or is barred takes its challenge with it, as does another
+// policy.
 //
 // A quorum lets a candidate be granted only while enough members of an electorate are present. Each
-// bid names the members that its instance has heard of lately; the union of the live bids counts,
-// each member once. If it is complete only after the window, the best bidder is granted, and the
-// others wait for it for a second. A challenge needs a quorum at its own instance. A quorum keeps a
-// leader from working for too few, and is no part of what keeps leaders apart.
+// bid names those that its instance has heard of lately; the union of the live bids counts. If it
+// is complete only after the window, the best bidder is granted, and the others wait for it for a
+// second. A challenge needs a quorum at its own instance. It is no part of safety.
 //
 // # Seats
 //
 // An election with Config.Seats is led by so many: each grant is of one of its seats, an election
 // of its own. The policy and the standing orders of the whole count for all. A seat has the newest
 // revision of the whole that it has heard of, and takes no grant by an older one; a change of the
-// whole is answered once all have heard. With fewer seats, the terms at those beyond run out.
+// whole is answered once all have heard. With fewer seats, the terms at those beyond run out. While
+// a seat is free there is a ballot for all, in the whole's record, by whose name and next token it
+// draws. Of k free seats the best k bidders are granted one at once, a window after it got free,
+// and the others in turn after the last of these grants.
 //
 // # Succession
 //

@@ -56,6 +56,7 @@ type ballot struct {
 	free    int       // seats; 1 if it is a ballot without any
 	vacant  time.Time // when the seat that is asked for could be granted first
 	granted time.Time // the last grant of a seat that is known
+	drawn   time.Time // the last one that the draw counts with
 }
 
 // ballot is the ballot as a candidate that asks now sees it.
@@ -106,6 +107,7 @@ func (s *Snapshot) ballotOf(own leadership.Bid, c AcquireCommand) ballot {
 	p := r.Policy.Ballot
 	b := ballot{policy: p, draw: r.draw(), opened: r.Standing.Opened, delay: r.Standing.Delay, own: own}
 	b.free, b.granted = c.free()
+	b.drawn = r.Standing.Drawn
 	if b.draw.Secret == "" && p.Strategy == leadership.StrategyRandom {
 		b.draw.Secret = c.Secret
 	}
@@ -202,6 +204,9 @@ func (b ballot) turn() time.Time {
 	at := later(opened, b.vacant).Add(b.policy.EffectiveWindow())
 	if turns := b.better + 1 - b.free; turns > 0 {
 		at = later(at, b.granted).Add(time.Duration(turns) * BidTurn)
+	}
+	if b.drawn.After(b.granted) { // fewer seats are free than is known
+		at = later(at, b.drawn.Add(BidTurn))
 	}
 	return at
 }

@@ -128,17 +128,29 @@ func (s *Snapshot) elect(ch Change, c AcquireCommand) (Change, error) {
 	return ch, nil
 }
 
-// Seated notes in the whole what the next ballot has to know of a grant of a seat: which candidate
-// was the last, and the secret of the next draw.
-func Seated(whole Snapshot, last leadership.CandidateID, next string) (Change, error) {
-	ch := whole.change()
-	switch whole.Record.Policy.Ballot.Strategy {
-	case leadership.StrategyRandom:
-		ch.Record.Standing.Secret = secret(next)
-	case leadership.StrategyRoundRobin:
-		ch.Record.Standing.LastLeader = last
+// Seated notes in the whole what the next draw has to know of a grant of a seat by that command:
+// the last leader, and another secret. While better candidates are to be granted by the same draw
+// it stays as it is; the last leader then is the last of all that were.
+func Seated(whole Snapshot, c AcquireCommand, granted time.Time) (Change, error) {
+	ch, b := whole.change(), whole.ballot(c)
+	if granted = granted.UTC().Truncate(form.Precision); b.better > 0 || !granted.After(whole.Record.Standing.Drawn) {
+		return Change{}, nil
 	}
-	ch.Quiet = ch.Record != whole.Record
+	switch b.policy.Strategy {
+	case leadership.StrategyRandom:
+		ch.Record.Standing.Secret = secret(c.Secret)
+	case leadership.StrategyRoundRobin:
+		last := b.own
+		for _, bid := range whole.liveBids() {
+			if c.sits(bid) && bid.CandidateID != b.draw.Last && Better(b.policy, b.draw, last, bid) {
+				last = bid
+			}
+		}
+		ch.Record.Standing.LastLeader = last.CandidateID
+	default:
+		return Change{}, nil
+	}
+	ch.Record.Standing.Drawn, ch.Quiet = granted, true
 	return ch, nil
 }
 

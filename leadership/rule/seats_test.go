@@ -442,21 +442,39 @@ func TestAnInstanceBidsForSoManyOfItsLineAsSeatsAreFree(t *testing.T) {
 
 func TestWhatTheNextDrawForSeatsCountsWith(t *testing.T) {
 	for _, strategy := range leadership.Strategies() {
-		h := newHall(t, 2, leadership.BallotPolicy{Strategy: strategy, Window: time.Second})
-		ch, err := rule.Seated(h.whole, "bob", "0123456789abcdef")
-		if err != nil || len(ch.Events) > 0 {
-			t.Fatalf("%s: %+v, %v", strategy, ch, err)
+		h := newHall(t, 3, leadership.BallotPolicy{Strategy: strategy, Window: time.Second})
+		byID := func(id leadership.CandidateID) rule.AcquireCommand {
+			c := bidder(id, int64('z'-id[0]))
+			c.Secret = "0123456789abcdef"
+			return c
 		}
-		draw := rule.NextDraw(new(apply(h.whole, ch)).Lease())
-		want := rule.Draw{Election: "gpu", Token: 1}
-		switch strategy {
-		case leadership.StrategyRandom:
-			want.Secret = "0123456789abcdef"
-		case leadership.StrategyRoundRobin:
-			want.Last = "bob"
+		for _, id := range []leadership.CandidateID{"a", "b", "c", "d"} {
+			h.asks(byID(id), "gpu.1")
 		}
-		if draw != want || ch.Empty() != (want.Secret == "" && want.Last == "") {
-			t.Errorf("%s: the next draw is %+v, want %+v", strategy, draw, want)
+		h.now = h.now.Add(time.Second)
+		ranked := rule.Rank(leadership.BallotPolicy{Strategy: strategy}, rule.NextDraw(new(h.whole).Lease()), h.whole.Record.Bids())
+		for i, place := range []int{1, 0} { // the second best comes first
+			c := byID(ranked[place].CandidateID)
+			if e := h.asks(c, leadership.Election("gpu").Seat(i+1)); e != nil {
+				t.Fatalf("%s: %q has no seat: %v", strategy, c.CandidateID, e)
+			}
+			c.Seats, c.Secret = h.known(), "fedcba9876543210"
+			h.whole.Now = h.now
+			ch, err := rule.Seated(h.whole, c, h.now)
+			want := rule.NextDraw(new(h.whole).Lease())
+			switch {
+			case place > 0: // the best is granted by the same draw
+			case strategy == leadership.StrategyRandom:
+				want.Secret = c.Secret
+			case strategy == leadership.StrategyRoundRobin:
+				want.Last = "b" // of both that were granted
+			}
+			if ch.Empty() {
+				ch = rule.Change{Record: h.whole.Record}
+			}
+			if draw := rule.NextDraw(new(apply(h.whole, ch)).Lease()); err != nil || len(ch.Events) > 0 || draw != want || draw.Election != "gpu" {
+				t.Errorf("%s: after place %d the next draw is %+v, %v; want %+v", strategy, place+1, draw, err, want)
+			}
 		}
 	}
 }

@@ -58,7 +58,7 @@ func (s *Service) acquireSeat(ctx context.Context, r leadership.AcquireRequest, 
 			}
 		default:
 			if err == nil {
-				s.seated(ctx, whole, g)
+				s.seated(ctx, r, whole, known, g)
 			}
 			return g, err
 		}
@@ -92,19 +92,18 @@ func (s *Service) bid(ctx context.Context, r leadership.AcquireRequest, whole ru
 	return rule.Snapshot{}, err
 }
 
-// seated notes the grant in the whole, where that counts in the next ballot. If it cannot, that
-// ballot counts with what the last one did.
-func (s *Service) seated(ctx context.Context, whole rule.Snapshot, g leadership.Grant) {
+// seated notes the grant in the whole, where the next draw has to know of it. If it cannot, that one
+// is as if there had been none.
+func (s *Service) seated(ctx context.Context, r leadership.AcquireRequest, whole rule.Snapshot, seats []leadership.Seat, g leadership.Grant) {
 	strategy := whole.Record.Policy.Ballot.Strategy
 	if counts := strategy == leadership.StrategyRandom || strategy == leadership.StrategyRoundRobin; !counts || !g.AcquiredAt.Equal(g.LastHeartbeat) {
 		return
 	}
 	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), lapseTimeout)
 	defer cancel()
-	secret := rule.NewSecret()
-	_, _ = s.update(late, whole.Record.Election, rule.Expect{Change: true}, func(snap rule.Snapshot) (rule.Change, error) {
-		return rule.Seated(snap, g.LeaderID, secret)
-	})
+	cmd, _, _ := command(r) // which was granted
+	cmd.Seats = seats
+	_, _ = s.update(late, whole.Record.Election, rule.Expect{Change: true}, func(snap rule.Snapshot) (rule.Change, error) { return rule.Seated(snap, cmd, g.AcquiredAt) })
 }
 
 // seats is Seating.Known by what the store says.

@@ -25,10 +25,11 @@ type Attempt struct {
 	Caller  *Caller
 	Began   time.Duration // right before the store is asked
 
-	along  []leadership.Standby
-	place  *place
-	orders int // the election's, when the attempt began
-	halts  int // so
+	along    []*place // whose candidates bid with it
+	standbys []leadership.Standby
+	place    *place
+	orders   int // the election's, when the attempt began
+	halts    int // so
 }
 
 // Outcome is how an attempt ended.
@@ -56,7 +57,9 @@ func (l *Line) Turn(now time.Duration, closed bool) (a *Attempt, idle time.Durat
 	}
 	if p := l.asking; p != nil {
 		l.next = never
-		return &Attempt{Request: l.request(p, now), Caller: p.callers[len(p.callers)-1], along: l.along(p, now), place: p, orders: l.seen.orders, halts: l.seen.halts}, 0, false
+		a = &Attempt{Request: l.request(p, now), Caller: p.callers[len(p.callers)-1], along: l.along(p, now), place: p, orders: l.seen.orders, halts: l.seen.halts}
+		a.standbys = standbys(a.along, now)
+		return a, 0, false
 	}
 	return nil, keep, false
 }

@@ -56,19 +56,13 @@ func (l *Line) seatsChanged(now time.Duration) {
 
 // along are the best places behind the one that is asked for, one for each further seat that is
 // free: their candidates bid with its.
-func (l *Line) along(head *place, now time.Duration) (all []leadership.Standby) {
-	free := 0
-	for _, s := range l.seats {
-		if s.Open() <= now {
-			free++
-		}
-	}
+func (l *Line) along(head *place, now time.Duration) (best []*place) {
+	free := l.free(now)
 	if free < 2 || !l.rule.policy.HasBallot() {
 		return nil
 	}
-	var best []*place
 	for p := range l.each() {
-		if p == head || p.request.CandidateID == head.request.CandidateID || !l.mayAsk(p, now) || l.class(p) != eligible {
+		if p.request.CandidateID == head.request.CandidateID || !l.mayAsk(p, now) || l.class(p) != eligible {
 			continue
 		}
 		at := len(best)
@@ -79,7 +73,22 @@ func (l *Line) along(head *place, now time.Duration) (all []leadership.Standby) 
 			best = best[:free-1]
 		}
 	}
-	for _, p := range best {
+	return best
+}
+
+// free is how many seats can be granted.
+func (l *Line) free(now time.Duration) (n int) {
+	for _, s := range l.seats {
+		if s.Open() <= now {
+			n++
+		}
+	}
+	return n
+}
+
+// standbys are the candidates of the places.
+func standbys(places []*place, now time.Duration) (all []leadership.Standby) {
+	for _, p := range places {
 		all = append(all, leadership.Standby{CandidateID: p.request.CandidateID, Candidacy: p.request.Candidacy, Waited: now - p.since})
 	}
 	return all

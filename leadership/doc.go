@@ -216,11 +216,9 @@
 // by the bids of the others; so the writes of a ballot grow with the logarithm of the instances. A
 // bid is void 4 s after the window: its instance writes it anew, or withdraws it. The record keeps
 // 16. A new policy, a standing order, a deletion, and a move of the election end a ballot; the next
-// call opens another.
-//
-// The event of the grant shows the values of each bid, so that a reader can repeat the result with
-// Rank, which also says how a candidate could steer a draw. An instance bids only for the best
-// candidate of its own line.
+// call opens another. The event of the grant shows the values of each bid, so that a reader can
+// repeat the result with Rank, which also says how a candidate could steer a draw. An instance bids
+// only for the best candidate of its own line.
 //
 // Where the policy says preempt, a better candidate need not wait for the leader to stop: its
 // challenge lets the term end, at the end that the leader was promised and never earlier, and the
@@ -229,10 +227,9 @@
 // challenge ends if the challenger goes away, if an order bars it, or if the policy changes.
 //
 // A quorum lets a candidate be granted only while enough members of an electorate are present. Each
-// bid names the members that its instance has heard of lately; the union of the live bids counts,
-// each member once. If it is complete only after the window, the best bidder is granted, and the
-// others wait for it for a second. A challenge needs a quorum at its own instance. A quorum keeps a
-// leader from working for too few, and is no part of what keeps leaders apart.
+// bid names those that its instance has heard of lately; the union of the live bids counts. If it
+// is complete only after the window, the best bidder is granted, and the others wait for it for a
+// second. A challenge needs a quorum at its own instance. It is no part of safety.
 //
 // # Seats
 //
@@ -240,7 +237,10 @@
 // election of its own. The policy and the standing orders of the whole election apply to each seat.
 // A seat notes the newest revision of the whole that it was told, and refuses a grant decided on an
 // older one; a change of the whole is answered once all seats were told. If Seats becomes less, the
-// terms at the seats beyond it run out.
+// terms at the seats beyond it run out. While a seat is free, one ballot in the whole's record
+// decides for all seats, drawn by the name and the next token of the whole. With k seats free, the
+// best k bidders are granted one a window after it became free, the others in turn after the last
+// of these grants.
 //
 // # Succession
 //

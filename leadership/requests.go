@@ -69,14 +69,23 @@ type InLine struct {
 	Recheck func() error
 }
 
+// Standby is a candidate that waits in line for as long.
+type Standby struct {
+	CandidateID CandidateID
+	Candidacy
+	Waited time.Duration
+}
+
 // Seating knows the seats of elections. It is never asked within a transaction.
 type Seating struct {
-	// Order returns the seats of the election in the order in which to ask the store for them: the
-	// seat that the candidate has, then those that may be vacant, last the one that becomes vacant
-	// first, so that its refusal tells the candidate when to ask again.
-	Order func(ctx context.Context, whole Lease, by CandidateID) ([]Election, error)
+	// Known returns the seats of the election, except those that cannot be granted. The error is
+	// why others are missing.
+	Known func(ctx context.Context, whole Lease) ([]Seat, error)
 	// Refused is called with the store's refusal to grant a seat.
 	Refused func(*Error)
+	// Along are the best of the same line behind the candidate, one for each further seat that is
+	// free: they bid with it.
+	Along []Standby
 }
 
 // MaxWait is how long a candidate may stand in line, or a reader wait for news, in one call. To

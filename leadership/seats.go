@@ -73,20 +73,22 @@ func (l Lease) Whole() Election {
 type Seat struct {
 	Election Election
 	Leader   CandidateID
+	Since    time.Time     // when the leader was granted it, by the store's clock
 	Left     time.Duration // until it can be granted, as far as is known; 0: it can now
 }
 
-// OrderSeats says in which order a candidate asks for seats, as Seating.Order does. Candidates
-// begin at different ones, and each at the same again.
-func OrderSeats(seats []Seat, by CandidateID) (order []Election) {
-	var free []Election
+// OrderSeats says in which order a candidate asks for seats: for the one that it has, for those
+// that may be vacant, and last of all for the one that may be had first, so that it is told when to
+// ask again. Candidates begin at different ones, and each at the same again.
+func OrderSeats(seats []Seat, by CandidateID) (order []Seat) {
+	var free []Seat
 	var first Seat
 	for _, s := range seats {
 		switch {
 		case s.Left == 0:
-			free = append(free, s.Election)
+			free = append(free, s)
 		case s.Leader == by:
-			order = append(order, s.Election)
+			order = append(order, s)
 		case first.Left == 0 || s.Left < first.Left:
 			first = s
 		}
@@ -96,7 +98,7 @@ func OrderSeats(seats []Seat, by CandidateID) (order []Election) {
 		order = append(append(order, free[at:]...), free[:at]...)
 	}
 	if first.Left > 0 {
-		order = append(order, first.Election)
+		order = append(order, first)
 	}
 	return order
 }
@@ -113,8 +115,10 @@ func (c Config) validateSeats() (field string, err error) {
 		return name, errors.New("policy.seats does not go with retireAfter: a seat that is vacant is not given up")
 	case c.Delegation.Parent != "":
 		return name, errors.New("policy.seats does not go with policy.delegation.parent: a part of a task has one leader")
-	case c.Ballot.Explicit() != BallotPolicy{}.Explicit():
-		return name, errors.New("policy.seats does not go with a policy of who should lead: who came first is granted the next seat")
+	case c.Ballot.Preempt:
+		return name, errors.New("policy.seats does not go with preempt: a better candidate waits for a seat, and ends no term")
+	case c.Ballot.Quorum != (QuorumPolicy{}):
+		return name, errors.New("policy.seats does not go with a quorum: which members must be present counts for one leader")
 	case c.Term.Approval.Every > 0 || c.Term.Cooldown > 0 || c.Term.Series != (SeriesPolicy{}):
 		return name, errors.New("policy.seats does not go with approval, cooldown or series: what bars candidates from one seat would let them have another")
 	}

@@ -53,6 +53,7 @@ The policy is given as a whole, as the API takes it; {} is none. Who should lead
             are present, and after grace the election is read-only; see 'regent members' and 'regent check --write'
   leadersOf "orders.": only leaders of elections whose names begin so, and that are configured, can lead this one ('regent acquire --via')
   seats     so many leaders at most, from 1 to 100: 'regent acquire gpu' and 'regent run gpu' lead one of gpu.1, gpu.2 and so on
+            (not with preempt and quorum)
   promotion true: a new leader must not write until it has said that it serves ('regent term serving', 'regent check --write')
   delegation {"depth":2,"children":8,"budget":50000}: what its leader may delegate ('regent delegate')
 What limits a term: maxTerm, approval, stuckAfter, budget, errorRate, onTrip, cooldown, cooldownOf, verdicts. With cooldownOf

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -382,5 +383,137 @@ func TestALocalServerTellsSeatsAtItsStartWhatTheOneBeforeDidNot(t *testing.T) {
 		}
 		stop()
 		<-ended
+	})
+}
+
+// ballot gives the election "gpu" so many seats, and a policy of who should lead.
+func (f *fleet) ballot(s *server, n int, b leadership.BallotPolicy) {
+	f.Helper()
+	if _, err := s.Do(f.Context(), leadership.Configure{Election: "gpu", Config: leadership.Config{Seats: n, LeaseDuration: 10 * time.Second, Ballot: b}}); err != nil {
+		f.Fatal(err)
+	}
+	synctest.Wait()
+}
+
+// bids lets a candidate with that priority wait for a seat, as long as the test lasts.
+func (f *fleet) bids(s *server, c leadership.CandidateID, priority int64) {
+	f.Helper()
+	key := leadership.NewKey()
+	ctx := f.Context()
+	go func() {
+		_, _ = s.Acquire(ctx, leadership.AcquireRequest{Election: "gpu", CandidateID: c, Key: &key, Wait: time.Minute, Candidacy: leadership.Candidacy{Priority: priority}})
+	}()
+}
+
+// leading are the candidates that lead at seats, in their order.
+func (f *fleet) leading() (all []string) {
+	f.Helper()
+	for _, c := range f.held() {
+		all = append(all, string(c))
+	}
+	slices.Sort(all)
+	return all
+}
+
+func TestTheBestThatWaitAtAllInstancesGetTheSeatsThatAreFreeAtOnce(t *testing.T) {
+	for _, strategy := range []leadership.Strategy{leadership.StrategyPriority, leadership.StrategyRandom, leadership.StrategyRoundRobin} {
+		t.Run(string(strategy), func(t *testing.T) {
+			inFleet(t, func(f *fleet) {
+				a, b := f.start("a"), f.start("b")
+				f.ballot(a, 3, leadership.BallotPolicy{Strategy: strategy})
+				for i, c := range []leadership.CandidateID{"c1", "c5", "c2", "c8", "c9", "c7"} { // three of the best at one of them
+					f.bids([]*server{a, b}[i/3], c, int64(c[1]-'0'))
+				}
+				time.Sleep(2 * time.Second)
+				led := f.leading()
+				want := map[leadership.Strategy][]string{leadership.StrategyPriority: {"c7", "c8", "c9"}, leadership.StrategyRoundRobin: {"c1", "c2", "c5"}}[strategy]
+				if len(led) != 3 || want != nil && !slices.Equal(led, want) {
+					f.Errorf("of the candidates that wait %v lead, want %v", led, want)
+				}
+				for seat, c := range f.held() {
+					f.requireChoice(seat, c)
+				}
+			})
+		})
+	}
+}
+
+// requireChoice repeats the ranking that the grant of a seat tells of.
+func (f *fleet) requireChoice(seat leadership.Election, c leadership.CandidateID) {
+	f.Helper()
+	events, err := f.store.Events(f.Context(), seat, 0, 100)
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, e := range events {
+		if e.Type != leadership.EventAcquired || e.LeaderID != c {
+			continue
+		}
+		d := e.ReadDetail()
+		if d.Winner == nil || d.Winner.CandidateID != c || d.Place < 1 || d.Place > 3 {
+			f.Errorf("the grant of %s to %q says %s", seat, c, e.Detail)
+		}
+		return
+	}
+	f.Errorf("no event tells of the grant of %s to %q", seat, c)
+}
+
+func TestASeatThatGetsFreeIsForTheBestThatWaits(t *testing.T) {
+	inFleet(t, func(f *fleet) {
+		a, b := f.start("a"), f.start("b")
+		f.ballot(a, 2, leadership.BallotPolicy{Strategy: leadership.StrategyPriority})
+		f.bids(a, "low", 1)
+		f.bids(b, "mid", 2)
+		time.Sleep(2 * time.Second)
+		f.bids(a, "high", 9)
+		f.bids(b, "next", 3)
+		f.bids(b, "last", 1)
+		time.Sleep(time.Second)
+		for _, s := range []*server{a, b} {
+			s.asks.Take()
+		}
+		time.Sleep(3 * time.Second)
+		for _, s := range []*server{a, b} {
+			if n := s.asks.Take(); n["Get"]+n["Update"] > 0 {
+				f.Errorf("waiting for a seat cost %v", n)
+			}
+		}
+		time.Sleep(10 * time.Second) // the leases of both have run out
+		if led := f.leading(); !slices.Equal(led, []string{"high", "next"}) {
+			f.Errorf("%v lead, want the two best", led)
+		}
+	})
+}
+
+func TestAWholeWithAStrategyRefusesWhatWouldPassTheBallot(t *testing.T) {
+	inFleet(t, func(f *fleet) {
+		a := f.start("a")
+		for _, p := range []leadership.BallotPolicy{
+			{Strategy: leadership.StrategyPriority, Preempt: true},
+			{Quorum: leadership.QuorumPolicy{Electorate: leadership.NewNames("m1", "m2", "m3")}},
+		} {
+			if _, err := a.Do(f.Context(), leadership.Configure{Election: "gpu", Config: leadership.Config{Seats: 2, Ballot: p}}); !errors.Is(err, leadership.InvalidArgument) {
+				f.Errorf("seats with %+v: %v", p, err)
+			}
+		}
+		f.ballot(a, 2, leadership.BallotPolicy{Strategy: leadership.StrategyPriority, Require: leadership.NewNames("cuda")})
+		for _, e := range []leadership.Election{"gpu", "gpu.1"} {
+			if _, err := a.Acquire(f.Context(), leadership.AcquireRequest{Election: e, CandidateID: "ann"}); !errors.Is(err, leadership.NotEligible) {
+				f.Errorf("%s is granted to a candidate without what the policy requires: %v", e, err)
+			}
+		}
+		able := leadership.AcquireRequest{Election: "gpu.1", CandidateID: "bob", Candidacy: leadership.Candidacy{Capabilities: leadership.NewNames("cuda")}}
+		if _, err := a.Acquire(f.Context(), able); !errors.Is(err, leadership.NotEligible) || !strings.Contains(err.Error(), `acquire "gpu"`) {
+			f.Errorf("a seat is asked for by its own name: %v", err)
+		}
+		able.Election, able.Wait = "gpu", time.Minute
+		g, err := a.Acquire(f.Context(), able)
+		if err != nil || g.Seat == 0 {
+			f.Fatalf("%+v, %v", g, err)
+		}
+		able.Election, able.Wait, able.Key = "gpu", 0, &g.Key
+		if again, err := a.Acquire(f.Context(), able); err != nil || again.Election != g.Election || again.Token != g.Token {
+			f.Errorf("asked again it got %s under %d, %v; want %s under %d", again.Election, again.Token, err, g.Election, g.Token)
+		}
 	})
 }

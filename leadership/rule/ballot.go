@@ -48,9 +48,15 @@ type ballot struct {
 	own    leadership.Bid
 	before leadership.Bid   // of the candidate, as it was written last; zero if it was not
 	others []leadership.Bid // that count now, without that of the candidate and what it withdraws
+	along  []leadership.Bid // of the others: that come with the candidate's, and are not written so
 	better int              // how many of the others are better
 	above  uint32
 	gone   bool // the bid that the candidate withdraws is among those written
+
+	free    int       // seats; 1 if it is a ballot without any
+	vacant  time.Time // when the seat that is asked for could be granted first
+	granted time.Time // the last grant of a seat that is known
+	drawn   time.Time // the last one that the draw counts with
 }
 
 // ballot is the ballot as a candidate that asks now sees it.
@@ -59,7 +65,7 @@ func (s *Snapshot) ballot(c AcquireCommand) ballot {
 	own := NewBid(c.Candidacy, c.CandidateID, p, form.Later(s.Now, -c.Waited))
 	own.At = form.Later(s.Now, 0)
 	own.Present, own.Instance = c.present(p.Quorum), c.Instance
-	return s.ballotOf(own, c.Withdraw, c.Secret)
+	return s.ballotOf(own, c)
 }
 
 // present are the members of the electorate that the instance of a candidate has heard of, and the
@@ -94,23 +100,28 @@ func (s *Snapshot) refuseUncounted(c AcquireCommand) error {
 	return nil
 }
 
-// ballotOf is the ballot as the candidate of the bid sees it, which may withdraw another one's.
-// secret is of the draw if there is none yet.
-func (s *Snapshot) ballotOf(own leadership.Bid, withdraw leadership.CandidateID, secret string) ballot {
+// ballotOf is the ballot as the candidate of the bid sees it, which may withdraw another one's. The
+// secret of the command is of the draw if there is none yet.
+func (s *Snapshot) ballotOf(own leadership.Bid, c AcquireCommand) ballot {
 	r := s.Record
 	p := r.Policy.Ballot
 	b := ballot{policy: p, draw: r.draw(), opened: r.Standing.Opened, delay: r.Standing.Delay, own: own}
+	b.free, b.granted = c.free()
+	b.drawn = r.Standing.Drawn
 	if b.draw.Secret == "" && p.Strategy == leadership.StrategyRandom {
-		b.draw.Secret = secret
+		b.draw.Secret = c.Secret
 	}
 	begun := false            // a candidate has bid
 	var left []leadership.Bid // the bids that this one takes the place of
 	for _, bid := range s.liveBids() {
+		if bid.CandidateID != own.CandidateID && c.sits(bid) {
+			continue
+		}
 		begun = begun || !bid.Witness
 		switch {
 		case bid.CandidateID == own.CandidateID:
 			b.before, left = bid, append(left, bid)
-		case bid.CandidateID == withdraw && bid.Instance == own.Instance:
+		case bid.CandidateID == c.Withdraw && bid.Instance == own.Instance:
 			b.gone, left = true, append(left, bid)
 		default:
 			b.others = append(b.others, bid)
@@ -119,6 +130,7 @@ func (s *Snapshot) ballotOf(own leadership.Bid, withdraw leadership.CandidateID,
 	if b.before.CandidateID != "" && b.before.Since.Before(own.Since) {
 		b.own.Since = b.before.Since // it has asked again
 	}
+	b.bring(c.Along, s.Now)
 	for _, bid := range b.others {
 		if Better(p, b.draw, bid, b.own) {
 			b.above |= bid.Present
@@ -181,13 +193,22 @@ func (r *Record) draw() Draw {
 func (b ballot) all() []leadership.Bid { return append(slices.Clone(b.others), b.own) }
 
 // turn is from when on the candidate may be granted. The best need not wait for longer than the
-// window after its bid: if turns begin late, the others wait for it.
+// window after its bid: if turns begin late, the others wait for it. Of several seats that are free
+// so many of the best are granted one at the same time, and the turns of the others begin after the
+// last of these.
 func (b ballot) turn() time.Time {
 	opened := b.opened
 	if b.better == 0 && b.before.CandidateID != "" && b.before.At.Before(opened) {
 		opened = b.before.At
 	}
-	return opened.Add(b.policy.EffectiveWindow() + time.Duration(b.better)*BidTurn)
+	at := later(opened, b.vacant).Add(b.policy.EffectiveWindow())
+	if turns := b.better + 1 - b.free; turns > 0 {
+		at = later(at, b.granted).Add(time.Duration(turns) * BidTurn)
+	}
+	if b.drawn.After(b.granted) { // fewer seats are free than is known
+		at = later(at, b.drawn.Add(BidTurn))
+	}
+	return at
 }
 
 // union is the set of the members that the bidding instances have heard of.
@@ -220,9 +241,9 @@ func (b ballot) bids(now time.Time) bool {
 	before := b.before
 	before.At, before.Since = b.own.At, b.own.Since
 	written := b.before.CandidateID != ""
-	fresh := written && now.Sub(b.before.At) < (b.policy.EffectiveWindow()+bidKept)/2
+	fresh := written && b.fresh(b.before, now)
 	switch {
-	case b.gone, written && before != b.own:
+	case b.gone, written && before != b.own, b.brings():
 		return true
 	case fresh || !b.use():
 		return false
@@ -230,11 +251,19 @@ func (b ballot) bids(now time.Time) bool {
 	return slices.Contains(b.kept(), b.own)
 }
 
+// fresh reports whether a bid need not be written anew yet.
+func (b ballot) fresh(bid leadership.Bid, now time.Time) bool {
+	return now.Sub(bid.At) < (b.policy.EffectiveWindow()+bidKept)/2
+}
+
 // use reports whether the candidate's bid is of use: fewer than enough are better, or it has
 // members that no better one has.
 func (b ballot) use() bool {
-	return b.own.Present&^b.above != 0 || !b.own.Witness && b.better < enoughBids
+	return b.own.Present&^b.above != 0 || !b.own.Witness && b.better < b.enough()
 }
+
+// enough is how many better bids are enough.
+func (b ballot) enough() int { return b.free - 1 + enoughBids }
 
 // kept are the bids as they are written, the best first. If there are too many, those are given up
 // first whose members all others have, too.
@@ -270,6 +299,9 @@ func (s *Standing) closeBallot() { s.Opened, s.Delay, s.Bids = time.Time{}, 0, "
 // vote grants the lease if it is the candidate's turn, and otherwise writes its bid, if that is of
 // use. ch has the end of the last lease, if it ran out.
 func (s *Snapshot) vote(ch Change, c AcquireCommand) (Change, error) {
+	if s.Record.Standing.Seat > 0 && s.Record.Policy.Ballot.HasBallot() {
+		return s.elect(ch, c)
+	}
 	b := s.ballot(c)
 	switch {
 	case b.wins(s.Now):

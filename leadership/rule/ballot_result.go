@@ -90,7 +90,12 @@ func (s *Snapshot) RefuseWaiting(c AcquireCommand) error {
 
 // refuseBid tells a candidate that has bid, or need not, when its turn comes.
 func (s *Snapshot) refuseBid(c AcquireCommand) error {
-	election, cause := s.Record.Election, s.ballot(c).cause(s.Now)
+	return s.refuseTurn(c, s.ballot(c).cause(s.Now))
+}
+
+// refuseTurn is refuseBid for that cause.
+func (s *Snapshot) refuseTurn(c AcquireCommand, cause leadership.Cause) error {
+	election := s.Record.Election
 	var detail string
 	switch in := cause.Left.Round(time.Millisecond); cause.Code {
 	case leadership.ReasonQuorum:

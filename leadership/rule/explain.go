@@ -61,7 +61,7 @@ func (s *Snapshot) lineUp(c leadership.CandidateID) []leadership.Cause {
 		return nil
 	}
 	if i := slices.IndexFunc(live, func(b leadership.Bid) bool { return b.CandidateID == c }); i >= 0 {
-		return []leadership.Cause{s.ballotOf(live[i], "", "").cause(s.Now)}
+		return []leadership.Cause{s.ballotOf(live[i], AcquireCommand{}).cause(s.Now)}
 	}
 	p := s.Record.Policy.Ballot
 	if have, need := count(union(live)), p.Quorum.Needed(); have < need {

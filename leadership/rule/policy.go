@@ -62,6 +62,7 @@ type Standing struct {
 
 	Secret     secret                 // of the next draw
 	LastLeader leadership.CandidateID // with StrategyRoundRobin
+	Drawn      time.Time              // of an election with seats: the grant after which these two were noted
 
 	Deposed   deposed // the last term, until the next grant
 	Ended     ended   // why the last term has ended; kept during the next one
@@ -123,6 +124,7 @@ func standingMembers(s *Standing) []member {
 		{name: "bids", field: listField[leadership.Bid]{(*string)(&s.Bids), maxBids, leadership.Bid.Validate}},
 		{name: "secret", field: value(&s.Secret)},
 		{name: "lastLeader", field: value(&s.LastLeader)},
+		{name: "drawn", field: value(&s.Drawn)},
 		{name: "succession", field: value(&s.Succession)},
 		{name: "parent", field: value(&s.Parent)},
 		{name: "notServing", field: value(&s.NotServing)},

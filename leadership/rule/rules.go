@@ -125,7 +125,7 @@ func (r *Record) yields(now time.Time) leadership.EndReason {
 // RevisionMismatch; RecordCorrupt when there is no further token.
 func Acquire(s Snapshot, c AcquireCommand) (Change, error) {
 	r := s.Record
-	if r.Standing.Untold > 0 {
+	if r.Standing.Untold > 0 && c.Seats == nil {
 		return s.acquireUntold(c)
 	}
 	s.Halts = c.Halts
@@ -142,13 +142,7 @@ func Acquire(s Snapshot, c AcquireCommand) (Change, error) {
 		return reacquire(s, c), nil
 	}
 	if r.Policy.Seats > 0 {
-		if witness(c.Candidacy) {
-			return Change{}, s.Refuse(leadership.NotEligible, "election %q has seats, and no ballot in which a witness would count", r.Election)
-		}
-		if barriers := s.barriers(c.CandidateID, c.Principal); len(barriers) > 0 {
-			return Change{}, s.refuseBarred(c.CandidateID, barriers)
-		}
-		return Change{}, &NeedsSeat{Whole: s}
+		return s.acquireWhole(c)
 	}
 	s, err := s.seated(c)
 	if err != nil {
@@ -433,6 +427,8 @@ type AcquireCommand struct {
 	Secret   string      // of the draw after this term, or for this one if it is the first
 	Restore  leadership.Revision
 	Whole    *Snapshot            // for a seat: the election that it is a seat of, as it was read; otherwise nil
+	Seats    []leadership.Seat    // of an election with seats, and of a seat: all that are known
+	Along    []leadership.Standby // that of Seating
 	Halts    leadership.Overrides // the standing orders of HaltsElection
 }
 

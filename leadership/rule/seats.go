@@ -3,6 +3,7 @@ package rule
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"regent/leadership"
@@ -79,6 +80,127 @@ func (s Snapshot) acquireUntold(c AcquireCommand) (Change, error) {
 		err = nil
 	}
 	return Change{}, &NeedsSeat{Whole: s, Refused: err}
+}
+
+// acquireWhole is Acquire of an election that has seats. Where its policy asks for a ballot there is
+// one for all seats, here, while one is free: the change is the candidate's bid. NeedsSeat then says
+// that the candidate's turn may have come.
+func (s Snapshot) acquireWhole(c AcquireCommand) (Change, error) {
+	if witness(c.Candidacy) {
+		return Change{}, s.Refuse(leadership.NotEligible, "election %q has seats, and no ballot in which a witness would count", s.Record.Election)
+	}
+	if err := s.refuseIneligible(c); err != nil {
+		return Change{}, err
+	}
+	if barriers := s.barriers(c.CandidateID, c.Principal); len(barriers) > 0 {
+		return Change{}, s.refuseBarred(c.CandidateID, barriers)
+	}
+	if free := slices.ContainsFunc(c.Seats, vacant); !free || !s.Record.Policy.Ballot.HasBallot() {
+		return Change{}, &NeedsSeat{Whole: s}
+	}
+	switch b := s.ballot(c); {
+	case b.bids(s.Now):
+		ch := s.change()
+		ch.write(b)
+		return ch, nil
+	case !b.wins(s.Now):
+		return Change{}, s.refuseBid(c)
+	}
+	return Change{}, &NeedsSeat{Whole: s}
+}
+
+func vacant(s leadership.Seat) bool { return s.Left == 0 }
+
+// elect grants a seat, which ch has as vacant, if it is the candidate's turn in the ballot of the
+// whole as that was read: also a window after the seat could be granted first.
+func (s *Snapshot) elect(ch Change, c AcquireCommand) (Change, error) {
+	of := c.Whole.Record.Election
+	if c.Seats == nil {
+		return Change{}, s.Refuse(leadership.NotEligible, "election %q is a seat of %q, whose policy says which of all candidates is granted a seat; acquire %q", s.Record.Election, of, of)
+	}
+	b := c.Whole.ballot(c)
+	b.vacant = ch.Record.EndedAt.Add(ch.Record.LockFor)
+	if now := c.Whole.Now; !b.wins(now) {
+		return Change{}, c.Whole.refuseTurn(c, b.cause(now))
+	}
+	ch.grant(c, s.Now)
+	ch.Events[len(ch.Events)-1].Detail = b.result()
+	return ch, nil
+}
+
+// Seated notes in the whole what the next draw has to know of a grant of a seat by that command:
+// the last leader, and another secret. While better candidates are to be granted by the same draw
+// it stays as it is; the last leader then is the last of all that were.
+func Seated(whole Snapshot, c AcquireCommand, granted time.Time) (Change, error) {
+	ch, b := whole.change(), whole.ballot(c)
+	if granted = granted.UTC().Truncate(form.Precision); b.better > 0 || !granted.After(whole.Record.Standing.Drawn) {
+		return Change{}, nil
+	}
+	switch b.policy.Strategy {
+	case leadership.StrategyRandom:
+		ch.Record.Standing.Secret = secret(c.Secret)
+	case leadership.StrategyRoundRobin:
+		last := b.own
+		for _, bid := range whole.liveBids() {
+			if c.sits(bid) && bid.CandidateID != b.draw.Last && Better(b.policy, b.draw, last, bid) {
+				last = bid
+			}
+		}
+		ch.Record.Standing.LastLeader = last.CandidateID
+	default:
+		return Change{}, nil
+	}
+	ch.Record.Standing.Drawn, ch.Quiet = granted, true
+	return ch, nil
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// free is how many seats are free, and when one was last granted, as far as is known.
+func (c AcquireCommand) free() (n int, granted time.Time) {
+	for _, seat := range c.Seats {
+		if granted = later(granted, seat.Since); vacant(seat) {
+			n++
+		}
+	}
+	return max(n, 1), granted
+}
+
+// sits reports whether the candidate of the bid was granted a seat since.
+func (c AcquireCommand) sits(b leadership.Bid) bool {
+	return slices.ContainsFunc(c.Seats, func(s leadership.Seat) bool { return s.Leader == b.CandidateID && !s.Since.Before(b.At) })
+}
+
+// bring adds the bids of those that stand behind the candidate in its line.
+func (b *ballot) bring(all []leadership.Standby, now time.Time) {
+	for _, a := range all {
+		bid := NewBid(a.Candidacy, a.CandidateID, b.policy, form.Later(now, -a.Waited))
+		bid.At, bid.Instance = b.own.At, b.own.Instance
+		i := slices.IndexFunc(b.others, func(o leadership.Bid) bool { return o.CandidateID == bid.CandidateID })
+		if i >= 0 {
+			before := b.others[i]
+			before.At, before.Since = bid.At, bid.Since
+			if before == bid && b.fresh(b.others[i], now) {
+				continue
+			}
+			b.others = slices.Delete(b.others, i, i+1)
+		}
+		b.others, b.along = append(b.others, bid), append(b.along, bid)
+	}
+}
+
+// brings reports whether a bid that comes with the candidate's is of use.
+func (b ballot) brings() bool {
+	if len(b.along) == 0 {
+		return false
+	}
+	kept := b.kept()
+	return slices.ContainsFunc(kept[:min(len(kept), b.enough())], func(k leadership.Bid) bool { return slices.Contains(b.along, k) })
 }
 
 // hasSeat reports whether the whole has so many seats.

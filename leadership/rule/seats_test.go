@@ -222,7 +222,8 @@ func TestAnElectionWithSeatsIsNeverLedItself(t *testing.T) {
 		{Seats: leadership.MaxSeats + 1},
 		{Seats: -1},
 		{Seats: 2, RetireAfter: time.Hour},
-		{Seats: 2, Ballot: leadership.BallotPolicy{Strategy: leadership.StrategyPriority}},
+		{Seats: 2, Ballot: leadership.BallotPolicy{Strategy: leadership.StrategyPriority, Preempt: true}},
+		{Seats: 2, Ballot: leadership.BallotPolicy{Quorum: leadership.QuorumPolicy{Electorate: leadership.NewNames("m1", "m2")}}},
 		{Seats: 2, Delegation: leadership.Delegation{Parent: "a"}},
 	} {
 		if field, err := c.Check(); err == nil || field != "policy.seats" {
@@ -232,6 +233,248 @@ func TestAnElectionWithSeatsIsNeverLedItself(t *testing.T) {
 	for name, want := range map[leadership.Election]int{"gpu.1": 1, "gpu.100": 100, "a.b.7": 7, "gpu.0": 0, "gpu.101": 0, "gpu.01": 0, "gpu.": 0, "gpu": 0, "gpu.x": 0, "gpu.+1": 0} {
 		if _, n, ok := name.SeatOf(); n != want && ok || ok != (want > 0) {
 			t.Errorf("%s is seat %d, %v; want %d", name, n, ok, want)
+		}
+	}
+}
+
+// hall is an election with seats and a strategy, as one instance knows it.
+type hall struct {
+	t     *testing.T
+	whole rule.Snapshot
+	seats map[leadership.Election]rule.Snapshot
+	now   time.Time
+}
+
+// newHall has so many seats, all free for long.
+func newHall(t *testing.T, n int, p leadership.BallotPolicy) *hall {
+	t.Helper()
+	h := &hall{t: t, whole: rule.Snapshot{Record: rule.Record{Election: "gpu"}, Now: noon}, seats: map[leadership.Election]rule.Snapshot{}, now: noon}
+	h.whole = play(t, h.whole, 0, func(s rule.Snapshot) (rule.Change, error) {
+		return rule.Apply(s, leadership.Configure{Config: leadership.Config{Seats: n, LeaseDuration: time.Hour, Ballot: p}})
+	})
+	h.whole.Record.Standing.Untold = 0
+	for i := range n {
+		e := leadership.Election("gpu").Seat(i + 1)
+		h.seats[e] = play(t, rule.Snapshot{Record: rule.Record{Election: e}, Now: noon}, 0, func(s rule.Snapshot) (rule.Change, error) { return rule.Tell(s, h.whole) })
+	}
+	h.now = noon.Add(time.Hour)
+	return h
+}
+
+// known are the seats as the instance knows them.
+func (h *hall) known() (all []leadership.Seat) {
+	for n := range len(h.seats) {
+		s := at(h.seats[leadership.Election("gpu").Seat(n+1)], h.now)
+		l := s.Lease()
+		all = append(all, leadership.Seat{Election: l.Election, Leader: l.LeaderID, Since: l.AcquiredAt, Left: l.ExpiresIn})
+	}
+	return all
+}
+
+// asks is a call of the candidate: it bids, and is granted that seat if its turn has come. It
+// returns how the call was refused; nil if it was granted.
+func (h *hall) asks(c rule.AcquireCommand, seat leadership.Election) *leadership.Error {
+	h.t.Helper()
+	c.Seats = h.known()
+	h.whole.Now = h.now
+	ch, err := rule.Acquire(h.whole, c)
+	if err == nil {
+		h.whole = apply(h.whole, ch)
+		h.whole.Now = h.now
+		err = h.whole.RefuseWaiting(c)
+	}
+	if needs, ok := errors.AsType[*rule.NeedsSeat](err); ok {
+		c.Whole = &needs.Whole
+		s := at(h.seats[seat], h.now)
+		if ch, err = rule.Acquire(s, c); err == nil {
+			h.seats[seat] = apply(s, ch)
+			return nil
+		}
+	}
+	e, ok := errors.AsType[*leadership.Error](err)
+	if !ok || e.Detail == "" {
+		h.t.Fatalf("%q is not refused with a sentence: %v", c.CandidateID, err)
+	}
+	return e
+}
+
+func (h *hall) releases(seat leadership.Election) {
+	h.t.Helper()
+	s := at(h.seats[seat], h.now)
+	r := s.Record
+	ch, err := rule.Apply(s, leadership.Release{LeaseRequest: rule.Renewal{Election: seat, CandidateID: r.LeaderID, KeyHash: r.KeyHash, Token: r.Token}.Request()})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.seats[seat] = apply(s, ch)
+}
+
+// leads is which candidate leads at a seat.
+func (h *hall) leads(seat leadership.Election) leadership.CandidateID {
+	return h.seats[seat].Record.LeaderID
+}
+
+// bid are the candidates that have bid, the best first.
+func (h *hall) bid() (all []leadership.CandidateID) {
+	for _, b := range h.whole.Record.Bids() {
+		all = append(all, b.CandidateID)
+	}
+	return all
+}
+
+func TestSoManyOfTheBestBiddersAsSeatsAreFreeAreGrantedOneAtOnce(t *testing.T) {
+	h := newHall(t, 2, byPriority)
+	for i, id := range []leadership.CandidateID{"d", "b", "c", "a"} {
+		if e := h.asks(bidder(id, int64('z'-id[0])), "gpu.1"); e == nil || e.Lease.Election != "gpu" || e.Reason != leadership.ReasonBallot && e.Reason != leadership.ReasonOutranked {
+			t.Fatalf("candidate %d is answered %v before the window is over", i, e)
+		}
+	}
+	if got := h.bid(); !slices.Equal(got, []leadership.CandidateID{"a", "b", "c", "d"}) {
+		t.Fatalf("%v have bid", got)
+	}
+	bids := h.whole
+	h.now = h.now.Add(leadership.DefaultWindow)
+	for id, want := range map[leadership.CandidateID]time.Duration{"c": rule.BidTurn, "d": 2 * rule.BidTurn} {
+		if e := h.asks(bidder(id, int64('z'-id[0])), "gpu.1"); e == nil || e.Reason != leadership.ReasonOutranked || e.RetryAfter != want {
+			t.Errorf("%q is answered %v, want a turn in %v", id, e, want)
+		}
+	}
+	if e := h.asks(bidder("b", 'z'-'b'), "gpu.1"); e != nil {
+		t.Errorf("of two seats the second best has none: %v", e)
+	}
+	h.now = h.now.Add(rule.BidTurn / 2)
+	if e := h.asks(bidder("c", 'z'-'c'), "gpu.2"); e == nil || e.RetryAfter != rule.BidTurn/2 {
+		t.Errorf("one seat is left, and the third is answered %v before the best", e)
+	}
+	h.now = h.now.Add(rule.BidTurn/2 - time.Millisecond)
+	if e := h.asks(bidder("c", 'z'-'c'), "gpu.2"); e == nil {
+		t.Error("the third is granted before its turn")
+	}
+	h.now = h.now.Add(time.Millisecond)
+	if e := h.asks(bidder("c", 'z'-'c'), "gpu.2"); e != nil {
+		t.Errorf("the best has gone, and keeps the seat from the third: %v", e)
+	}
+	if h.leads("gpu.1") != "b" || h.leads("gpu.2") != "c" || h.whole.Record != bids.Record {
+		t.Errorf("%q and %q lead, and grants have changed the bids: %+v", h.leads("gpu.1"), h.leads("gpu.2"), h.bid())
+	}
+	if e := h.asks(bidder("d", 'z'-'d'), "gpu.1"); e == nil || e.Reason != leadership.ReasonHeld || h.whole.Record != bids.Record {
+		t.Errorf("with no seat free %v, and bids are written: %v", e, h.bid())
+	}
+	h.now = h.now.Add(time.Second)
+	h.releases("gpu.1")
+	if e := h.asks(bidder("d", 'z'-'d'), "gpu.1"); e == nil || e.RetryAfter != leadership.DefaultWindow+2*rule.BidTurn {
+		t.Errorf("a seat that was just released has no window of its own: %v", e)
+	}
+	h.now = h.now.Add(leadership.DefaultWindow)
+	if e := h.asks(bidder("d", 'z'-'d'), "gpu.1"); e == nil || e.RetryAfter != 2*rule.BidTurn {
+		t.Errorf("a, and b that may ask again, are better than d, and it is answered %v", e)
+	}
+}
+
+func TestABidderThatWasGrantedASeatKeepsNoneFromAnother(t *testing.T) {
+	h := newHall(t, 1, byPriority)
+	h.asks(bidder("a", 9), "gpu.1")
+	h.asks(bidder("b", 8), "gpu.1")
+	h.now = h.now.Add(leadership.DefaultWindow)
+	if e := h.asks(bidder("a", 9), "gpu.1"); e != nil {
+		t.Fatal(e)
+	}
+	h.whole = play(t, h.whole, 0, func(s rule.Snapshot) (rule.Change, error) { // one more seat
+		return rule.Apply(s, leadership.Configure{Config: leadership.Config{Seats: 2, LeaseDuration: time.Hour, Ballot: byPriority}})
+	})
+	h.whole.Record.Standing.Untold = 0
+	if len(h.bid()) != 0 {
+		t.Errorf("another configuration keeps the bids %v", h.bid())
+	}
+	h.seats["gpu.2"] = rule.Snapshot{Record: rule.Record{Election: "gpu.2"}}
+	h.asks(bidder("b", 8), "gpu.2")
+	h.now = h.now.Add(time.Millisecond)
+	other := bidder("a", 9) // another incarnation
+	other.KeyHash = hash('x')
+	h.asks(other, "gpu.2")
+	if got := h.bid(); !slices.Equal(got, []leadership.CandidateID{"a", "b"}) {
+		t.Errorf("%v have bid: the new incarnation of a leader counts for nothing", got)
+	}
+	h.now = h.now.Add(leadership.DefaultWindow)
+	if e := h.asks(other, "gpu.2"); e != nil {
+		t.Fatal(e)
+	}
+	h.releases("gpu.1")
+	h.now = h.now.Add(leadership.DefaultWindow)
+	if e := h.asks(bidder("b", 8), "gpu.1"); e != nil {
+		t.Errorf("the only one that waits is kept from a free seat by the bid of a leader: %v", e)
+	}
+}
+
+func TestAnInstanceBidsForSoManyOfItsLineAsSeatsAreFree(t *testing.T) {
+	h := newHall(t, 3, byPriority)
+	head := bidder("a", 9)
+	head.Instance = 1
+	for _, id := range []leadership.CandidateID{"b", "c"} {
+		head.Along = append(head.Along, leadership.Standby{CandidateID: id, Candidacy: leadership.Candidacy{Priority: int64('i' - id[0])}})
+	}
+	h.asks(head, "gpu.1")
+	if got := h.bid(); !slices.Equal(got, []leadership.CandidateID{"a", "b", "c"}) {
+		t.Fatalf("%v have bid", got)
+	}
+	written := h.whole.Record
+	h.now = h.now.Add(10 * time.Millisecond)
+	if h.asks(head, "gpu.1"); h.whole.Record != written {
+		t.Errorf("the same bids are written again: %+v", h.bid())
+	}
+	h.asks(bidder("x", 1), "gpu.1")
+	h.now = h.now.Add(leadership.DefaultWindow)
+	if e := h.asks(bidder("x", 1), "gpu.2"); e == nil {
+		t.Error("a worse one is granted before those that wait behind the best")
+	}
+	for i, c := range []rule.AcquireCommand{head, bidder("b", 7), bidder("c", 6)} {
+		c.Instance = 1
+		h.now = h.now.Add(150 * time.Millisecond) // a grant takes its time
+		if e := h.asks(bidder("x", 1), leadership.Election("gpu").Seat(i+1)); e == nil {
+			t.Errorf("a worse one is granted a seat after %d grants, while those that are better get theirs", i)
+		}
+		c.Along = nil
+		if e := h.asks(c, leadership.Election("gpu").Seat(i+1)); e != nil {
+			t.Errorf("%q has no seat: %v", c.CandidateID, e)
+		}
+	}
+}
+
+func TestWhatTheNextDrawForSeatsCountsWith(t *testing.T) {
+	for _, strategy := range leadership.Strategies() {
+		h := newHall(t, 3, leadership.BallotPolicy{Strategy: strategy, Window: time.Second})
+		byID := func(id leadership.CandidateID) rule.AcquireCommand {
+			c := bidder(id, int64('z'-id[0]))
+			c.Secret = "0123456789abcdef"
+			return c
+		}
+		for _, id := range []leadership.CandidateID{"a", "b", "c", "d"} {
+			h.asks(byID(id), "gpu.1")
+		}
+		h.now = h.now.Add(time.Second)
+		ranked := rule.Rank(leadership.BallotPolicy{Strategy: strategy}, rule.NextDraw(new(h.whole).Lease()), h.whole.Record.Bids())
+		for i, place := range []int{1, 0} { // the second best comes first
+			c := byID(ranked[place].CandidateID)
+			if e := h.asks(c, leadership.Election("gpu").Seat(i+1)); e != nil {
+				t.Fatalf("%s: %q has no seat: %v", strategy, c.CandidateID, e)
+			}
+			c.Seats, c.Secret = h.known(), "fedcba9876543210"
+			h.whole.Now = h.now
+			ch, err := rule.Seated(h.whole, c, h.now)
+			want := rule.NextDraw(new(h.whole).Lease())
+			switch {
+			case place > 0: // the best is granted by the same draw
+			case strategy == leadership.StrategyRandom:
+				want.Secret = c.Secret
+			case strategy == leadership.StrategyRoundRobin:
+				want.Last = "b" // of both that were granted
+			}
+			if ch.Empty() {
+				ch = rule.Change{Record: h.whole.Record}
+			}
+			if draw := rule.NextDraw(new(apply(h.whole, ch)).Lease()); err != nil || len(ch.Events) > 0 || draw != want || draw.Election != "gpu" {
+				t.Errorf("%s: after place %d the next draw is %+v, %v; want %+v", strategy, place+1, draw, err, want)
+			}
 		}
 	}
 }

@@ -13,51 +13,111 @@ import (
 	"regent/leadership/rule"
 )
 
-// acquireSeat asks for one seat of the whole after the other, until it is granted one. A key of the
-// candidate's own gets back the seat that an earlier call was granted, as far as Seating.Order
-// knows of it.
+// acquireSeat asks for one seat of the whole after the other, until it is granted one; where there
+// is a ballot for those that are free, once the candidate's turn has come. A key of the candidate's
+// own gets back the seat that an earlier call was granted, as far as Seating.Known knows of it.
 func (s *Service) acquireSeat(ctx context.Context, r leadership.AcquireRequest, whole rule.Snapshot) (leadership.Grant, error) {
 	if r.Key == nil {
 		r.Key = new(leadership.NewKey())
 	}
 	seating := r.InLine.Seats
 	if seating == nil {
-		seating = &leadership.Seating{Order: s.seats, Refused: func(*leadership.Error) {}}
+		seating = &leadership.Seating{Known: s.seats, Refused: func(*leadership.Error) {}}
 	}
-	order, err := seating.Order(ctx, whole.Lease(), r.CandidateID)
+	known, err := seating.Known(ctx, whole.Lease())
 	if err != nil {
 		return leadership.Grant{}, err
 	}
+	order := leadership.OrderSeats(known, r.CandidateID)
 	refused := whole.Refuse(leadership.LeaseHeld, "election %q has no seat that can be acquired now", whole.Record.Election)
 	refused.Reason = leadership.ReasonHeld
-	foreign := false
+	foreign, bids := false, whole.Record.Policy.Ballot.HasBallot()
+	var turn *leadership.Error
 	for _, seat := range order {
-		r.Election = seat
-		g, err := s.acquire(ctx, r, &whole)
+		if bids && seat.Left == 0 {
+			if whole, err = s.bid(ctx, r, whole, known); err != nil {
+				return leadership.Grant{}, err
+			}
+			bids = false
+		} else if turn != nil && seat.Left > 0 {
+			break
+		}
+		r.Election = seat.Election
+		g, err := s.acquire(ctx, r, &whole, known)
 		refusal, ok := errors.AsType[*leadership.Error](err)
 		switch {
-		case ok && refusal.Code == leadership.LeaseHeld && refusal.Lease != nil && refusal.Lease.Election == seat:
+		case ok && refusal.Code == leadership.LeaseHeld && refusal.Lease != nil && refusal.Lease.Election == seat.Election:
 			if seating.Refused(refusal); !foreign && (refusal.Cause == nil || refused.Lease.Election == whole.Record.Election) {
 				refused = refusal // a halt of one seat is nothing to those who wait for another
 			}
 			foreign = foreign || refusal.Reason == leadership.ReasonSeats && refusal.Cause == nil // no time or order changes that
 		case ok && (refusal.Code == leadership.ElectionDeleted || refusal.Code == leadership.RecordCorrupt): // the others are as they were
+		case ok && (refusal.Reason == leadership.ReasonBallot || refusal.Reason == leadership.ReasonOutranked): // this one has got free just now
+			if turn == nil || refusal.RetryAfter < turn.RetryAfter {
+				turn = refusal
+			}
 		default:
+			if err == nil {
+				s.seated(ctx, r, whole, known, g)
+			}
 			return g, err
 		}
+	}
+	if turn != nil {
+		return leadership.Grant{}, turn
 	}
 	return leadership.Grant{}, refused
 }
 
-// seats is Seating.Order by what the store says.
-func (s *Service) seats(ctx context.Context, whole leadership.Lease, by leadership.CandidateID) ([]leadership.Election, error) {
+// bid lets the candidate bid for the seats of the whole that are free. If its turn has come, bid
+// returns the whole as it was read; otherwise the refusal.
+func (s *Service) bid(ctx context.Context, r leadership.AcquireRequest, whole rule.Snapshot, seats []leadership.Seat) (rule.Snapshot, error) {
+	cmd, _, err := command(r)
+	if err != nil {
+		return rule.Snapshot{}, err
+	}
+	cmd.Principal, cmd.Seats = principal(ctx), seats
+	if r.InLine.Seats != nil {
+		cmd.Along = r.InLine.Seats.Along
+	}
+	decide := func(snap rule.Snapshot) (rule.Change, error) { return rule.Acquire(snap, cmd) }
+	if _, err = decide(whole); err == nil { // and else the store would write nothing either
+		if whole, err = s.update(ctx, whole.Record.Election, rule.Expect{Change: true}, decide); err == nil {
+			err = whole.RefuseWaiting(cmd)
+		}
+	}
+	if needs, ok := errors.AsType[*rule.NeedsSeat](err); ok {
+		return needs.Whole, nil
+	}
+	return rule.Snapshot{}, err
+}
+
+// seated notes the grant in the whole, where the next draw has to know of it. If it cannot, that one
+// is as if there had been none.
+func (s *Service) seated(ctx context.Context, r leadership.AcquireRequest, whole rule.Snapshot, seats []leadership.Seat, g leadership.Grant) {
+	strategy := whole.Record.Policy.Ballot.Strategy
+	if counts := strategy == leadership.StrategyRandom || strategy == leadership.StrategyRoundRobin; !counts || !g.AcquiredAt.Equal(g.LastHeartbeat) {
+		return
+	}
+	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), lapseTimeout)
+	defer cancel()
+	cmd, _, _ := command(r) // which was granted
+	cmd.Seats = seats
+	_, _ = s.update(late, whole.Record.Election, rule.Expect{Change: true}, func(snap rule.Snapshot) (rule.Change, error) { return rule.Seated(snap, cmd, g.AcquiredAt) })
+}
+
+// seats is Seating.Known by what the store says.
+func (s *Service) seats(ctx context.Context, whole leadership.Lease) ([]leadership.Seat, error) {
 	seats, err := s.readSeats(ctx, whole.Election, whole.Config.Seats)
+	if err != nil {
+		return nil, err
+	}
 	var known []leadership.Seat
 	for _, seat := range seats {
 		l := seat.Lease()
-		known = append(known, leadership.Seat{Election: l.Election, Leader: l.LeaderID, Left: l.ExpiresIn + l.LockedFor})
+		known = append(known, leadership.Seat{Election: l.Election, Leader: l.LeaderID, Since: l.AcquiredAt, Left: l.ExpiresIn + l.LockedFor})
 	}
-	return leadership.OrderSeats(known, by), err
+	return known, nil
 }
 
 // readSeats reads the seats of an election that are not deleted, strongly.

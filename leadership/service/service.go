@@ -87,7 +87,7 @@ func renewal(r leadership.LeaseRequest) (rule.Renewal, error) {
 // Acquire asks for the lease; see rule.Acquire. For an election that has seats it asks for one of
 // them.
 func (s *Service) Acquire(ctx context.Context, r leadership.AcquireRequest) (leadership.Grant, error) {
-	g, err := s.acquire(ctx, r, nil)
+	g, err := s.acquire(ctx, r, nil, nil)
 	if needs, ok := errors.AsType[*rule.NeedsSeat](err); ok {
 		if needs.Whole.Record.Standing.Untold > 0 { // the caller that changed it stopped before all seats were told
 			_ = s.tell(ctx, needs.Whole) // if it fails, the grant is still decided on the whole as it was read
@@ -101,13 +101,13 @@ func (s *Service) Acquire(ctx context.Context, r leadership.AcquireRequest) (lea
 }
 
 // acquire is Acquire for one election. whole is the election that it is a seat of, or nil if that
-// was not read.
-func (s *Service) acquire(ctx context.Context, r leadership.AcquireRequest, whole *rule.Snapshot) (leadership.Grant, error) {
+// was not read; seats are the seats of whole.
+func (s *Service) acquire(ctx context.Context, r leadership.AcquireRequest, whole *rule.Snapshot, seats []leadership.Seat) (leadership.Grant, error) {
 	cmd, key, err := command(r)
 	if err != nil {
 		return leadership.Grant{}, err
 	}
-	cmd.Principal, cmd.Whole = principal(ctx), whole
+	cmd.Principal, cmd.Whole, cmd.Seats = principal(ctx), whole, seats
 	if r.Via != (leadership.Via{}) {
 		if cmd.Parent, err = s.held(ctx, r.Via, r.CandidateID); err != nil {
 			return leadership.Grant{}, err

@@ -29,6 +29,10 @@ import (
 //   - a leader is preempted only where the policy says so, by a candidate that is better than it
 //     and not by its id alone, after the minimum term, and not before the end that it was promised.
 //
+// A ballot for seats is that of the whole: it draws by the whole's name and next token, which no
+// grant raises, several grants may be by the same secret, and of the better ones so many as there
+// are seats cost no turn. Which leader was the last at any of them is not checked.
+//
 // What a candidate counts for is what it said in its calls: one whose calls say different things,
 // or are not recorded, is not compared. With firstCome none is, because it is not known outside
 // when an instance took a call. A grant under a policy that no call and no answer shows is not
@@ -36,10 +40,11 @@ import (
 func CH(r Recording, guard time.Duration) Report {
 	truth, report := truthOf(r.History)
 	configs, commits := configsOf(truth, r.Calls), commitsOf(truth, r)
-	promises := promisesOf(r.Calls)
+	promises, seats := promisesOf(r.Calls), r.seated()
 	for _, e := range truth.elections() {
+		of, _, _ := e.SeatOf()
 		x := choice{
-			report: &report, guard: guard + time.Microsecond, recording: r, election: e, calls: callsOf(r.Calls, e), commits: commits[e],
+			report: &report, whole: of, seats: seats[of], guard: guard + time.Microsecond, recording: r, election: e, calls: callsOf(r.Calls, e), commits: commits[e],
 			known: true, secrets: make(map[string]bool), promises: promises,
 		}
 		for _, event := range truth[e] {
@@ -59,6 +64,8 @@ type choice struct {
 	guard     time.Duration
 	recording Recording
 	election  leadership.Election
+	whole     leadership.Election // if it is a seat of that, or has such a name
+	seats     int                 // of the whole, at most; 0 if it has none
 	calls     []Call
 	commits   []commit
 	promises  map[grantID]time.Time
@@ -139,6 +146,9 @@ func (x *choice) granted(e leadership.Event) {
 // ranked repeats the ranking.
 func (x *choice) ranked(e leadership.Event, b shownBallot) {
 	d := rule.Draw{Election: e.Election, Token: e.Token, Secret: b.Secret, Last: b.Last}
+	if x.seats > 0 {
+		d.Election, d.Token = x.whole, 1
+	}
 	bids := []leadership.Bid{b.Winner.bid()}
 	for _, other := range b.Others {
 		bids = append(bids, other.bid())
@@ -160,13 +170,13 @@ func (x *choice) ranked(e leadership.Event, b shownBallot) {
 		x.report.add(Misranked, "%s says %s: bids are missing", shown(e), e.Detail)
 	case len(bids) > b.Bids, better != min(b.Place-1, len(b.Others)), all && better != b.Place-1:
 		x.report.add(Misranked, "%s says %s: %d of the others are better", shown(e), e.Detail, better)
-	case strategy == leadership.StrategyRoundRobin && b.Last != x.last, strategy != leadership.StrategyRoundRobin && b.Last != "":
+	case strategy == leadership.StrategyRoundRobin && b.Last != x.last && x.seats == 0, strategy != leadership.StrategyRoundRobin && b.Last != "":
 		x.report.add(Misranked, "%s says %s, and the last leader is %q", shown(e), e.Detail, x.last)
-	case strategy == leadership.StrategyRandom && x.secrets[b.Secret]:
+	case strategy == leadership.StrategyRandom && x.secrets[b.Secret] && x.seats == 0:
 		x.report.add(Twice, "%s has the secret %q, which was known from a grant before", shown(e), b.Secret)
 	}
 	for _, bid := range append(b.Others, b.Winner) {
-		draw := sha256.Sum256(fmt.Appendf(nil, "%s\x00%d\x00%s\x00%s", e.Election, e.Token, b.Secret, bid.CandidateID))
+		draw := sha256.Sum256(fmt.Appendf(nil, "%s\x00%d\x00%s\x00%s", d.Election, d.Token, b.Secret, bid.CandidateID))
 		if want := fmt.Sprintf("%x", draw[:8]); strategy == leadership.StrategyRandom && bid.Draw != want {
 			x.report.add(Misranked, "%s says %s: the draw of %q is %s", shown(e), e.Detail, bid.CandidateID, want)
 		}
@@ -185,10 +195,11 @@ func (x *choice) turn(e leadership.Event, b shownBallot) {
 	if window == 0 {
 		window = leadership.DefaultWindow
 	}
-	if x.since.Revision == 0 || ranOut(x.since) && x.guard > time.Microsecond { // that was decided some time before it was committed
+	early := x.guard > time.Microsecond // it was decided some time before it was committed
+	if x.since.Revision == 0 || ranOut(x.since) && (early || x.seats > 0) || x.seats > 0 && early {
 		return
 	}
-	if turn := x.since.At.Add(window + time.Duration(b.Place-1)*rule.BidTurn - x.guard); e.At.Before(turn) {
+	if turn := x.since.At.Add(window + time.Duration(max(b.Place-max(x.seats, 1), 0))*rule.BidTurn - x.guard); e.At.Before(turn) {
 		x.report.add(TooSoon, "%s was granted before its turn, which came at %s", shown(e), stamp(turn))
 	}
 }

@@ -17,14 +17,19 @@ const (
 	gates = leadership.Election("gpu.*")
 )
 
-// drawSeats draws how many seats the whole has at most; 0 for a run without one. It has a source of
-// its own: other runs are as they were.
-func drawSeats(seed uint64) int {
+// drawSeats draws how many seats the whole has at most, and who should lead at them; 0 for a run
+// without one. It has a source of its own: other runs are as they were.
+func drawSeats(seed uint64) (seats int, b leadership.BallotPolicy) {
 	r := rand.New(rand.NewPCG(seed, 0x5ea75))
 	if r.IntN(4) > 0 {
-		return 0
+		return 0, b
 	}
-	return 2 + r.IntN(2)
+	seats = 2 + r.IntN(2)
+	if r.IntN(3) > 0 {
+		all := leadership.Strategies()
+		b = leadership.BallotPolicy{Strategy: all[r.IntN(len(all))], Window: leadership.DefaultWindow}
+	}
+	return seats, b
 }
 
 // seated are the whole, its seats, and the halts.
@@ -50,6 +55,7 @@ func (s *simulation) seat() {
 	s.setSeats(s.seats)
 	for n := range s.seats + 2 {
 		a := &agent{s: s, name: leadership.CandidateID(agentNames[n]), election: whole, seated: true, clock: s.clock()}
+		a.candidacy = leadership.Candidacy{Priority: int64(n % 3), Load: int64(n % 2)}
 		s.agents = append(s.agents, a)
 		s.w.after(s.w.upTo(10*time.Second), a.begin)
 	}
@@ -91,7 +97,7 @@ func (s *simulation) usher() {
 // setSeats repeats the call until all seats have heard.
 func (s *simulation) setSeats(n int) {
 	s.w.tell("%s: an operator configures %d seats", whole, n)
-	i, c := s.any(), leadership.Config{LeaseDuration: s.plan.lease, Seats: n}
+	i, c := s.any(), leadership.Config{LeaseDuration: s.plan.lease, Seats: n, Ballot: s.seatBallot}
 	at := s.record.called(checker.Call{Caller: "operator", Verb: checker.Configure, Election: whole, Config: c})
 	do := func(ctx context.Context) (leadership.Lease, error) {
 		return i.service.Do(ctx, leadership.Configure{Election: whole, Config: c})

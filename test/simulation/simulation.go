@@ -12,21 +12,22 @@ import (
 
 // simulation is one run.
 type simulation struct {
-	w         *timeline
-	plan      plan
-	data      *data
-	truth     *truth
-	bus       bus
-	names     []leadership.Election
-	instances []*instance
-	agents    []*agent
-	places    map[leadership.Election]*place
-	figures   Figures
-	keys      uint64
-	calm      bool    // without faults
-	seats     int     // that the whole has at most; 0: there is none
-	closed    bool    // the run is over
-	record    *record // nil: nothing is recorded
+	w          *timeline
+	plan       plan
+	data       *data
+	truth      *truth
+	bus        bus
+	names      []leadership.Election
+	instances  []*instance
+	agents     []*agent
+	places     map[leadership.Election]*place
+	figures    Figures
+	keys       uint64
+	calm       bool // without faults
+	seats      int  // that the whole has at most; 0: there is none
+	seatBallot leadership.BallotPolicy
+	closed     bool    // the run is over
+	record     *record // nil: nothing is recorded
 }
 
 // Config is what to run.
@@ -76,11 +77,12 @@ func Run(c Config) Result {
 
 func newSimulation(c Config) *simulation {
 	w := newTimeline(c.Seed, c.Log)
-	s := &simulation{w: w, plan: w.draw(), seats: drawSeats(c.Seed), places: make(map[leadership.Election]*place)}
+	s := &simulation{w: w, plan: w.draw(), places: make(map[leadership.Election]*place)}
 	if c.Record {
 		s.record = &record{w: w, wait: s.plan.wait, skewed: s.plan.faults.storeLeaps}
 		s.plan.faults.doubled = 0
 	}
+	s.seats, s.seatBallot = drawSeats(c.Seed)
 	s.plan.faults.seats = s.seats > 0
 	ordered := s.plan.faults.people || s.plan.policy != (leadership.TermPolicy{})
 	s.calm = s.plan.faults.none() && !s.plan.faults.operators && !ordered && !s.plan.ballot.Preempt && s.plan.handing == (handing{})

@@ -330,5 +330,28 @@ func (s *script) seats() error {
 			}
 			return nil
 		}),
+		s.seatBallot,
+	)
+}
+
+// seatBallot lets a candidate bid for the seats of an election.
+func (s *script) seatBallot() error {
+	const whole = "cpu"
+	var turn time.Duration
+	return all(
+		s.hour(whole, func(c *leadership.Config) {
+			c.Seats, c.Ballot = 2, leadership.BallotPolicy{Strategy: leadership.StrategyPriority, Window: time.Second}
+		}),
+		s.counted("bid for a seat, of 2 that are read first", func() error {
+			_, err := s.service.Acquire(s.ctx, s.bob.ask(whole))
+			refusal, ok := errors.AsType[*leadership.Error](err)
+			if !ok || refusal.Reason != leadership.ReasonBallot {
+				return fmt.Errorf("it has not bid: %w", err)
+			}
+			turn = refusal.RetryAfter
+			return nil
+		}),
+		func() error { return pause(s.ctx, turn) },
+		s.counted("grant of a seat in its turn, of 2 that are read first", s.acquire(s.bob, whole)),
 	)
 }

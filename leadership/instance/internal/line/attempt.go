@@ -25,9 +25,11 @@ type Attempt struct {
 	Caller  *Caller
 	Began   time.Duration // right before the store is asked
 
-	place  *place
-	orders int // the election's, when the attempt began
-	halts  int // so
+	along    []*place // whose candidates bid with it
+	standbys []leadership.Standby
+	place    *place
+	orders   int // the election's, when the attempt began
+	halts    int // so
 }
 
 // Outcome is how an attempt ended.
@@ -55,7 +57,9 @@ func (l *Line) Turn(now time.Duration, closed bool) (a *Attempt, idle time.Durat
 	}
 	if p := l.asking; p != nil {
 		l.next = never
-		return &Attempt{Request: l.request(p, now), Caller: p.callers[len(p.callers)-1], place: p, orders: l.seen.orders, halts: l.seen.halts}, 0, false
+		a = &Attempt{Request: l.request(p, now), Caller: p.callers[len(p.callers)-1], along: l.along(p, now), place: p, orders: l.seen.orders, halts: l.seen.halts}
+		a.standbys = standbys(a.along, now)
+		return a, 0, false
 	}
 	return nil, keep, false
 }
@@ -211,7 +215,7 @@ func (l *Line) held(a *Attempt, err error, now time.Duration) {
 		l.bidden(a, refusal, now)
 	}
 	l.reschedule(now)
-	if len(l.seats) > 0 && l.next <= now+eventSpread { // one got free meanwhile; or the store says otherwise, for a reason that is not known
+	if len(l.seats) > 0 && !bids && l.next <= now+eventSpread { // one got free meanwhile; or the store says otherwise, for a reason that is not known
 		l.next = now + timerSpread
 	}
 	l.tried(a, refusal, now)

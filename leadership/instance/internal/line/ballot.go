@@ -2,6 +2,7 @@ package line
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"regent/leadership"
@@ -14,6 +15,7 @@ type ballot struct {
 	refusal *leadership.Error // the last one, with a Cause; nil if no ballot is open
 	until   time.Duration     // when the candidate's turn comes
 	asked   candidacy         // for which it was refused
+	along   []*place          // whose candidates have bid with it
 }
 
 func (b *ballot) open() bool { return b.refusal != nil }
@@ -40,8 +42,19 @@ func isBallot(c *leadership.Cause) bool {
 
 // bidden takes a refusal because of a ballot.
 func (l *Line) bidden(a *Attempt, refusal *leadership.Error, now time.Duration) {
-	l.ballot = ballot{refusal: refusal, until: now + refusal.RetryAfter, asked: candidacy{a.Request.CandidateID, a.Request.Candidacy}}
+	l.ballot = ballot{refusal: refusal, until: now + refusal.RetryAfter, asked: candidacy{a.Request.CandidateID, a.Request.Candidacy}, along: a.along}
+	l.learnRule()
+	if slices.ContainsFunc(l.along(a.place, now), func(p *place) bool { return !slices.Contains(a.along, p) }) {
+		l.ballot.until = now // some have come meanwhile, or it was not known how many seats are free
+	}
 	l.claim = claim{place: a.place, id: a.Request.CandidateID, token: refusal.Lease.Token}
+}
+
+// brings reports whether the candidate of a place that joins is to bid with the one that has bid.
+func (l *Line) brings(p *place, now time.Duration) bool {
+	n := len(l.ballot.along)
+	more := n+1 < l.free(now) || n > 0 && l.precedes(p, l.ballot.along[n-1])
+	return l.ballot.open() && more && l.class(p) == eligible
 }
 
 // writes reports whether the next attempt will most likely bid or be granted in a ballot. At the
@@ -49,7 +62,7 @@ func (l *Line) bidden(a *Attempt, refusal *leadership.Error, now time.Duration) 
 func (l *Line) writes() bool {
 	leader, _ := l.election.Term()
 	best := !l.ballot.open() || l.ballot.refusal.Reason == leadership.ReasonBallot
-	return leader == "" && l.rule.known && l.rule.policy.HasBallot() && best
+	return leader == "" && len(l.seats) == 0 && l.rule.known && l.rule.policy.HasBallot() && best
 }
 
 // sooner is when the store is asked for the best place before the line's time: at once in a ballot

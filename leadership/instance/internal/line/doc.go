@@ -36,7 +36,10 @@
 //   - when the candidate that has bid has gone, or says something else of itself,
 //   - when a member of the electorate joins for which the ballot waits.
 //
-// So an instance has one bid. If a candidate that goes was the last, its bid is withdrawn by a call
+// For several seats that are free there is one ballot, in the election that has them. The candidates
+// behind the best place bid with it, one for each further seat; their bids become void by themselves.
+//
+// Otherwise an instance has one bid. If a candidate that goes was the last, its bid is withdrawn by a call
 // of its own; if only its wait is over, once its place is forfeited. A wait that ends during a
 // ballot is refused with what the store said to the line's best candidate.
 //

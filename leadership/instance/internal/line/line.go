@@ -149,6 +149,9 @@ func (l *Line) Join(c *Caller, r leadership.AcquireRequest, now time.Duration) {
 	case l.ballot.open() && l.ballot.refusal.Reason == leadership.ReasonQuorum && l.rule.policy.Quorum.Electorate.Has(string(p.request.CandidateID)):
 		l.next = min(l.next, now) // it may complete the quorum for which the ballot waits
 		l.wake()
+	case l.brings(p, now):
+		l.next = min(l.next, now)
+		l.wake()
 	case l.callers == 1 || l.best(now) == p:
 		l.wake() // it is the first, or the one that the store is to be asked for
 	case l.ballot.open() || l.rule.policy.Preempt:

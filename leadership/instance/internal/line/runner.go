@@ -88,7 +88,7 @@ func (r *runner) withdraw(gone leadership.CandidateID) {
 func (r *runner) carryOut(a *Attempt) {
 	a.Began = r.q.c.Hub.Now()
 	by := a.Caller.Client().(*call)
-	a.Request.InLine.Recheck = by.recheck
+	a.Request.InLine.Recheck, r.seating.Along = by.recheck, a.standbys
 	o := r.ask(by.ctx, a.Request)
 	if orphan, ok := r.finish(a, o); ok {
 		if panicked := caught(func() { r.q.release(by.ctx, orphan) }); panicked != nil {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -38,16 +39,59 @@ func (l *Line) changed() (version, putOff int) {
 
 // seatsChanged says when the head asks after news of a seat, or of the election that has them.
 func (l *Line) seatsChanged(now time.Duration) {
-	open := l.open()
-	if open > now {
+	switch open := l.open(); {
+	case open > now:
+		l.ballot = ballot{}
 		l.askAtEnd(open)
-	} else {
+	case l.ballot.open():
+		l.askAt(max(l.ballot.until, now))
+	default:
 		l.askAt(now + l.common.jitter(eventSpread))
 	}
 	known := l.election.Last()
 	if l.election.Event() != nil || known != nil && known.Config.Seats != len(l.seats) { // it may have other seats now
 		l.askAt(min(l.next, now+l.common.jitter(soon)))
 	}
+}
+
+// along are the best places behind the one that is asked for, one for each further seat that is
+// free: their candidates bid with its.
+func (l *Line) along(head *place, now time.Duration) (best []*place) {
+	free := l.free(now)
+	if free < 2 || !l.rule.policy.HasBallot() {
+		return nil
+	}
+	for p := range l.each() {
+		if p.request.CandidateID == head.request.CandidateID || !l.mayAsk(p, now) || l.class(p) != eligible {
+			continue
+		}
+		at := len(best)
+		for at > 0 && l.precedes(p, best[at-1]) {
+			at--
+		}
+		if best = slices.Insert(best, at, p); len(best) == free {
+			best = best[:free-1]
+		}
+	}
+	return best
+}
+
+// free is how many seats can be granted.
+func (l *Line) free(now time.Duration) (n int) {
+	for _, s := range l.seats {
+		if s.Open() <= now {
+			n++
+		}
+	}
+	return n
+}
+
+// standbys are the candidates of the places.
+func standbys(places []*place, now time.Duration) (all []leadership.Standby) {
+	for _, p := range places {
+		all = append(all, leadership.Standby{CandidateID: p.request.CandidateID, Candidacy: p.request.Candidacy, Waited: now - p.since})
+	}
+	return all
 }
 
 // seating knows the seats of elections from the view.
@@ -58,11 +102,11 @@ type seating struct {
 }
 
 func (s *seating) begin(q *Queue, r *runner) {
-	*s = seating{leadership.Seating{Order: s.order, Refused: s.refused}, q, r}
+	*s = seating{leadership.Seating{Known: s.known, Refused: s.refused}, q, r}
 }
 
-// order is Seating.Order. Of the seats that the view does not know, it asks.
-func (s *seating) order(ctx context.Context, whole leadership.Lease, by leadership.CandidateID) ([]leadership.Election, error) {
+// known is Seating.Known. Of the seats that the view does not know, it asks.
+func (s *seating) known(ctx context.Context, whole leadership.Lease) ([]leadership.Seat, error) {
 	all := make([]seat, whole.Config.Seats)
 	var unknown sync.WaitGroup
 	errs := make([]error, len(all))
@@ -87,8 +131,8 @@ func (s *seating) order(ctx context.Context, whole leadership.Lease, by leadersh
 			known = append(known, k.Seat)
 		}
 	}
-	if order := leadership.OrderSeats(known, by); len(order) > 0 {
-		return order, nil
+	if len(known) > 0 {
+		return known, nil
 	}
 	return nil, cmp.Or(errs...)
 }
@@ -122,6 +166,11 @@ func (s *seating) know(v *view.View, name leadership.Election, now time.Duration
 		return k
 	}
 	k.Leader, k.Left = e.Leader(), max(e.Open()-now, 0)
+	if l := e.Lease(); l != nil {
+		k.Since = l.AcquiredAt
+	} else if k.Leader != "" {
+		k.Since = e.Event().At
+	}
 	if k.Left > 0 && (k.Leader != "" || e.Lease() != nil) || k.Left == 0 && k.Leader == "" && v.Live() {
 		k.state = sure
 	}
@@ -143,7 +192,7 @@ func (s *seating) read(ctx context.Context, k *seat) error {
 		k.state = closed
 		return err
 	}
-	k.Leader, k.Left = reading.LeaderID, reading.ExpiresIn+reading.LockedFor
+	k.Leader, k.Since, k.Left = reading.LeaderID, reading.AcquiredAt, reading.ExpiresIn+reading.LockedFor
 	return nil
 }
 

@@ -105,7 +105,7 @@ func (e *Election) learn(l *leadership.Lease, asked, now, open time.Duration, ex
 			e.open = open
 			e.version++
 		}
-		if l.ReadAt.After(e.lease.ReadAt) || l.ReadAt.Equal(e.lease.ReadAt) && l.ReportedAt.After(e.lease.ReportedAt) {
+		if then := e.lease; l.ReadAt.After(then.ReadAt) || l.ReadAt.Equal(then.ReadAt) && (l.ReportedAt.After(then.ReportedAt) || l.DrawSecret != "" && then.DrawSecret == "") {
 			e.keep(l, asked, now)
 		}
 	default:

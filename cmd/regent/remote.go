@@ -69,8 +69,8 @@ func reading[T any](
 
 // connect returns a client of the server. The address is parsed here and not as a flag, because the
 // flag library prints values that it cannot parse, and the address may contain a password. The
-// client has no timeout of its own, which could be shorter than --timeout. A token file that cannot be
-// read is a usage error; commands that keep a lease wait for it instead.
+// client has no timeout of its own, which could be shorter than --timeout. A token file that cannot
+// be read is a usage error; commands that keep a lease wait for it instead.
 func (c *cli) connect() (*client.Client, error) {
 	if c.bearer.file != "" {
 		if _, err := c.bearer.read(context.Background()); err != nil {

@@ -50,8 +50,8 @@ type Draw struct {
 // term before, or that opens the first ballot, and is told only with the next grant. So a candidate
 // that chooses its id late cannot steer the draw, and after it any reader can repeat it. A
 // candidate that bids under many ids has many draws; an instance, and an operator who reads the
-// store, know the secret. For seats the election is the one that has them, whose next token no grant
-// raises; the secret is drawn anew once the best was granted.
+// store, know the secret. For seats the election is the one that has them. No grant raises its next
+// token; the secret is drawn anew once the best candidate was granted a seat.
 func Rank(p leadership.BallotPolicy, d Draw, bids []leadership.Bid) []leadership.Bid {
 	ranked := slices.DeleteFunc(slices.Clone(bids), func(b leadership.Bid) bool { return b.Witness })
 	slices.SortFunc(ranked, func(a, b leadership.Bid) int { return Compare(p, d, a, b) })

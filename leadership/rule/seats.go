@@ -82,9 +82,9 @@ func (s Snapshot) acquireUntold(c AcquireCommand) (Change, error) {
 	return Change{}, &NeedsSeat{Whole: s, Refused: err}
 }
 
-// acquireWhole is Acquire of an election that has seats. Where its policy asks for a ballot there is
-// one for all seats, here, while one is free: the change is the candidate's bid. NeedsSeat then says
-// that the candidate's turn may have come.
+// acquireWhole is Acquire of an election that has seats. If its policy asks for a ballot and a seat
+// is free, the change is the candidate's bid in the one ballot for all seats. NeedsSeat means that
+// the candidate may ask for a seat.
 func (s Snapshot) acquireWhole(c AcquireCommand) (Change, error) {
 	if witness(c.Candidacy) {
 		return Change{}, s.Refuse(leadership.NotEligible, "election %q has seats, and no ballot in which a witness would count", s.Record.Election)

@@ -92,8 +92,8 @@ func (s *Service) bid(ctx context.Context, r leadership.AcquireRequest, whole ru
 	return rule.Snapshot{}, err
 }
 
-// seated notes the grant in the whole, where the next draw has to know of it. If it cannot, that one
-// is as if there had been none.
+// seated notes the grant in the whole, if the next draw depends on it. If that fails, the next draw
+// is as if there had been no grant.
 func (s *Service) seated(ctx context.Context, r leadership.AcquireRequest, whole rule.Snapshot, seats []leadership.Seat, g leadership.Grant) {
 	strategy := whole.Record.Policy.Ballot.Strategy
 	if counts := strategy == leadership.StrategyRandom || strategy == leadership.StrategyRoundRobin; !counts || !g.AcquiredAt.Equal(g.LastHeartbeat) {

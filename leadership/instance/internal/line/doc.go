@@ -36,12 +36,13 @@
 //   - when the candidate that has bid has gone, or says something else of itself,
 //   - when a member of the electorate joins for which the ballot waits.
 //
-// For several seats that are free there is one ballot, in the election that has them. The candidates
-// behind the best place bid with it, one for each further seat; their bids become void by themselves.
+// For seats there is one ballot, in the election that has them. If several seats are free, the
+// candidates behind the best place bid with it, one for each further seat. Their bids are not
+// withdrawn; they become void by themselves.
 //
-// Otherwise an instance has one bid. If a candidate that goes was the last, its bid is withdrawn by a call
-// of its own; if only its wait is over, once its place is forfeited. A wait that ends during a
-// ballot is refused with what the store said to the line's best candidate.
+// Otherwise an instance has one bid. If a candidate that goes was the last, its bid is withdrawn by
+// a call of its own; if only its wait is over, once its place is forfeited. A wait that ends during
+// a ballot is refused with what the store said to the line's best candidate.
 //
 // # A better candidate than the leader
 //

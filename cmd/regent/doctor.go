@@ -227,10 +227,14 @@ func (x *doctorReport) examineStore(ctx context.Context, settings doctorSettings
 }
 
 func (x *doctorReport) examineLease(ctx context.Context, s store.Store, clock *clockWatch) {
-	svc := service.New(s)
+	floor, unread := store.Floor(ctx, s)
+	svc := service.New(s).WithFloor(floor)
 	key := leadership.NewKey()
 	var grant leadership.Grant
 	acquire := func(ctx context.Context) (detail string, err error) {
+		if unread != nil {
+			return "", unread
+		}
 		grant, err = svc.Acquire(ctx, leadership.AcquireRequest{
 			Election: doctorElection, CandidateID: "doctor", Key: &key, LeaseDuration: doctorLease,
 		})

@@ -29,7 +29,7 @@ above N too, and not with token 1: the store keeps N as its floor, which servers
 
 Afterwards no election has a leader, and none can have one before all leases that the backup does not contain have ended:
 for one lease as configured plus the lock delay, or for DURATION if that is longer. Give --lock if candidates ask for longer
-leases than configured.
+leases than configured, or if elections created after the backup had longer ones than the default of 30s.
 
 Stop every server of the store first. If it is interrupted, run it again with the same N: it continues where it was, and
 raises nothing twice. If N is too low for any election, it fails and changes nothing. Corrupt records are named and left as

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -69,12 +70,12 @@ func reading[T any](
 
 // connect returns a client of the server. The address is parsed here and not as a flag, because the
 // flag library prints values that it cannot parse, and the address may contain a password. The
-// client has no timeout of its own, which could be shorter than --timeout. A token file that cannot
-// be read is a usage error; commands that keep a lease wait for it instead.
+// client has no timeout of its own, which could be shorter than --timeout. A token file that does
+// not exist is a usage error; commands that keep a lease wait for it instead.
 func (c *cli) connect() (*client.Client, error) {
 	if c.bearer.file != "" {
-		if _, err := c.bearer.read(context.Background()); err != nil {
-			return nil, usageError{err}
+		if _, err := os.Stat(c.bearer.file); err != nil { // a pipe can be read only once
+			return nil, usagef("--id-token-file: %w", err)
 		}
 	}
 	return c.connectWith(client.Config{HTTP: &http.Client{}})

@@ -1,6 +1,7 @@
 package rule
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -89,7 +90,7 @@ func (s Snapshot) acquireWhole(c AcquireCommand) (Change, error) {
 	if witness(c.Candidacy) {
 		return Change{}, s.Refuse(leadership.NotEligible, "election %q has seats, and no ballot in which a witness would count", s.Record.Election)
 	}
-	if err := s.refuseIneligible(c); err != nil {
+	if err := cmp.Or(s.refuseIneligible(c), s.refuseOrphan(c)); err != nil {
 		return Change{}, err
 	}
 	if barriers := s.barriers(c.CandidateID, c.Principal); len(barriers) > 0 {
@@ -121,7 +122,11 @@ func (s *Snapshot) elect(ch Change, c AcquireCommand) (Change, error) {
 	b := c.Whole.ballot(c)
 	b.vacant = ch.Record.EndedAt.Add(ch.Record.LockFor)
 	if now := c.Whole.Now; !b.wins(now) {
-		return Change{}, c.Whole.refuseTurn(c, b.cause(now))
+		refused := c.Whole.refuseTurn(c, b.cause(now))
+		if refusal, ok := errors.AsType[*leadership.Error](refused); ok {
+			refusal.Lease = new(s.Lease()) // the caller may not know that the seat is vacant
+		}
+		return Change{}, refused
 	}
 	ch.grant(c, s.Now)
 	ch.Events[len(ch.Events)-1].Detail = b.result()

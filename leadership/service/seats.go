@@ -46,16 +46,25 @@ func (s *Service) acquireSeat(ctx context.Context, r leadership.AcquireRequest, 
 		g, err := s.acquire(ctx, r, &whole, known)
 		refusal, ok := errors.AsType[*leadership.Error](err)
 		switch {
+		case ok && (refusal.Reason == leadership.ReasonBallot || refusal.Reason == leadership.ReasonOutranked): // it is vacant
+			seating.Refused(refusal)
+			refusal.Lease = new(whole.Lease())
+			if bids { // it was not known to be vacant
+				known = append(slices.DeleteFunc(known, func(k leadership.Seat) bool { return k.Election == seat.Election }), leadership.Seat{Election: seat.Election, Since: seat.Since})
+				if whole, err = s.bid(ctx, r, whole, known); err != nil {
+					return leadership.Grant{}, err
+				}
+				bids = false
+			}
+			if turn == nil || refusal.RetryAfter < turn.RetryAfter {
+				turn = refusal
+			}
 		case ok && refusal.Code == leadership.LeaseHeld && refusal.Lease != nil && refusal.Lease.Election == seat.Election:
 			if seating.Refused(refusal); !foreign && (refusal.Cause == nil || refused.Lease.Election == whole.Record.Election) {
 				refused = refusal // a halt of one seat is nothing to those who wait for another
 			}
 			foreign = foreign || refusal.Reason == leadership.ReasonSeats && refusal.Cause == nil // no time or order changes that
 		case ok && (refusal.Code == leadership.ElectionDeleted || refusal.Code == leadership.RecordCorrupt): // the others are as they were
-		case ok && (refusal.Reason == leadership.ReasonBallot || refusal.Reason == leadership.ReasonOutranked): // this one has got free just now
-			if turn == nil || refusal.RetryAfter < turn.RetryAfter {
-				turn = refusal
-			}
 		default:
 			if err == nil {
 				s.seated(ctx, r, whole, known, g)
@@ -77,6 +86,11 @@ func (s *Service) bid(ctx context.Context, r leadership.AcquireRequest, whole ru
 		return rule.Snapshot{}, err
 	}
 	cmd.Principal, cmd.Seats = principal(ctx), seats
+	if r.Via != (leadership.Via{}) {
+		if cmd.Parent, err = s.held(ctx, r.Via, r.CandidateID); err != nil {
+			return rule.Snapshot{}, err
+		}
+	}
 	if r.InLine.Seats != nil {
 		cmd.Along = r.InLine.Seats.Along
 	}

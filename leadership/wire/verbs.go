@@ -365,7 +365,7 @@ var rows = []Row{
 	about(leading, Row{Verb: VerbFinishEffect, Path: ":finish", Metric: "effectFinish"},
 		body[FinishRequest]()+", the result up to 1 KiB of JSON. The effect was caused: `begin` answers `done` from now on. Also of one that an earlier leader has begun. `INVALID_ARGUMENT` if it is done with another result."),
 	about(reading, Row{Verb: VerbEffects, Path: EffectsPath, Roles: inherits, Many: true},
-		"The last 1,000 effects, fewer if they have more than 512 KiB: `{fencingToken, effects: [{election, effectId, state, fencingToken, leaderId, at, attemptId?, result?}]}`, with `begun` of the present leader's."),
+		"The last 1,000 effects, fewer if they have more than 512 KiB: `{fencingToken, effects: [{election, effectId, state, fencingToken, leaderId, at, attemptId?, result?}]}`, with `begun` of the last leader that has begun, finished or inherited any; its lease may be over."),
 	about(leading, Row{Verb: VerbPropose, Path: ":propose", Cost: CostRead, Metric: "propose", Waits: true},
 		body[ProposeRequest]()+", the data up to 2 KiB of JSON. Asks the leader, now or within the `ttl`. With `wait` the answer comes once it is decided; the same call again is about the same proposal. `LIMIT_EXCEEDED` with 64 open ones of the election, or 8 of the caller."),
 	about(leading, Row{Verb: VerbDecide, Path: ":decide", Metric: "decide"},

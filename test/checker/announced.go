@@ -23,8 +23,9 @@ func EV(r Recording) Report {
 	return report
 }
 
-// known is what the consumer knew to begin with: of an election that was deleted then, the last
-// deletion before what it got of it or, if there is none, the deletion that it got first.
+// known returns what the consumer knew to begin with. Of an election that was deleted then, that is
+// the last deletion before the first event that it got of it or, if there is none, the first
+// deletion from there on: it also gets events from before it began.
 func (c Consumer) known(t truth) map[leadership.Election]leadership.Revision {
 	after := make(map[leadership.Election]leadership.Revision)
 	maps.Copy(after, c.After)
@@ -34,7 +35,7 @@ func (c Consumer) known(t truth) map[leadership.Election]leadership.Revision {
 			first = c.Got[i].Revision
 		}
 		for _, event := range t[e] {
-			if event.Type == leadership.EventDeleted && (event.Revision < first || event.Revision == first && after[e] == 0) {
+			if event.Type == leadership.EventDeleted && (event.Revision < first || after[e] == 0) {
 				after[e] = event.Revision
 			}
 		}

@@ -144,4 +144,10 @@ func TestAConsumerThatWasToldOfNoDeletedElectionHearsOfItFromThenOn(t *testing.T
 			t.Errorf("from revision %d on: %v, want %d violations", from+1, report.Err(), want)
 		}
 	}
+	events = history("planner", 3)
+	events[2].Type = leadership.EventDeleted
+	early := checker.Consumer{Deleted: []leadership.Election{"planner"}, Got: events[1:]} // also what was there before
+	if report := checker.EV(checker.Recording{History: events, Consumers: []checker.Consumer{early}}); len(report.Violations) > 0 {
+		t.Errorf("from before the deletion on: %v", report.Err())
+	}
 }

@@ -168,7 +168,7 @@ func TestTheCommandLineLeadsWithATokenInAFile(t *testing.T) {
 		{[]string{"acquire", "own-3", "--candidate", "bob", "--id-token-file", file}, 1, "candidate@test may not call acquire"},
 		{[]string{"halt", "own-*", "--for", "1h", "--reason", "a test", "--id-token-file", file}, 1, "candidate@test may not call halt"},
 		{[]string{"run", "own-3", "--candidate", "ann-1", "--", "echo", "leads"}, 1, "send an ID token"},
-		{[]string{"status", "own-1", "--id-token-file", file + ".gone"}, 2, "--id-token-file: open"},
+		{[]string{"status", "own-1", "--id-token-file", file + ".gone"}, 2, "--id-token-file: stat"},
 	} {
 		stdout, stderr, code := a.command(c.args...)
 		if code != c.code || !strings.Contains(stdout+stderr, c.want) || strings.Contains(stdout, "leads") {

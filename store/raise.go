@@ -51,7 +51,8 @@ func Raise(ctx context.Context, s Store, r Raising) (Raised, error) {
 	if err != nil {
 		return Raised{}, err
 	}
-	elections = slices.DeleteFunc(elections, func(e leadership.Election) bool { return e == leadership.FloorElection })
+	isFloor := func(e leadership.Election) bool { return e == leadership.FloorElection }
+	elections, untrusted = slices.DeleteFunc(elections, isFloor), slices.DeleteFunc(untrusted, isFloor)
 	elections, corrupt, err := r.check(ctx, s, append(elections, leadership.FloorElection))
 	done := Raised{Untrusted: append(untrusted, corrupt...)}
 	if err != nil {

@@ -47,7 +47,7 @@ func TestNothingIsKeptOfALeadThatHasEnded(t *testing.T) {
 			runtime.ReadMemStats(&m)
 			return int(m.HeapObjects), runtime.NumGoroutine()
 		}
-		lead() // creates what is allocated only once
+		lead() // the first call allocates more
 		objects, goroutines := live()
 		lead()
 		after, running := live()

@@ -46,8 +46,7 @@ const (
 
 var toOrder = map[leadership.Code]string{leadership.TokenStale: lookAgain, leadership.RevisionMismatch: lookAgain}
 
-// refusal returns the error of a tool in the form for a model: a code, what is wrong, and what to
-// do.
+// refusal returns the error of a tool in the form for a model: a code, the fault, and what to do.
 func refusal(v wire.Verb, err error) error {
 	code, text := codeOf(err), err.Error()
 	var after time.Duration

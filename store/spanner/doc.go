@@ -59,7 +59,8 @@
 // and Guard protects from that. A read without a transaction holds no locks, and
 // CURRENT_TIMESTAMP() may be later than the state that it sees: Get's time is the read timestamp
 // instead. Spanner does not promise how fresh that is, only that the read misses no earlier commit.
-// So without a transaction Update refuses only what it would also refuse at CURRENT_TIMESTAMP().
+// So without a transaction Update refuses only what it would also refuse at CURRENT_TIMESTAMP(). A
+// rule that asks for more data there is answered as of the read timestamp.
 //
 // # History
 //

@@ -73,6 +73,6 @@ func TestAReadOfAnIdleSpannerIsNoOlderThanItsCall(t *testing.T) {
 	s := idling(t, granted)
 	snap, err := s.Get(t.Context(), "jobs")
 	if age := snap.Now.Sub(snap.Record.HeartbeatAt); err != nil || age < granted-s.timeout || age > granted+time.Minute {
-		t.Errorf("%v, %v after the grant; want what is true %v after it, less %v at most", err, age, granted, s.timeout)
+		t.Errorf("%v, %v after the grant; want the state %v after it, or at most %v earlier", err, age, granted, s.timeout)
 	}
 }

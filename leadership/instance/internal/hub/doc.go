@@ -1,6 +1,7 @@
 // Package hub shares one process's knowledge of the elections: cached reads, watches, long polls
-// and feeds. It also records the ends of leases that run out. Package view decides what is known
-// and when to look again; the hub locks it, wakes waiting callers, and does what the view asks for.
+// and feeds. It also records the ends of leases that run out. Package view keeps the state and
+// decides when to look again; the hub locks it, wakes waiting callers, and does what the view asks
+// for.
 //
 // # Who is authoritative for what
 //

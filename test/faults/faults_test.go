@@ -60,9 +60,6 @@ func play(t *testing.T, store faults.Store, c faults.SetupConfig, n int) {
 	for i := range n {
 		s := *seed + uint64(i)
 		t.Run(fmt.Sprintf("seed %d", s), func(t *testing.T) {
-			if *runs > 0 && store == faults.File { // an emulator has a machine's processors to itself, or takes its time
-				t.Parallel()
-			}
 			result, err := run(t, faults.Config{Store: store, Seed: s, Setup: r, Dir: *keep})
 			if err != nil {
 				t.Error(err)

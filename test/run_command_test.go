@@ -127,7 +127,7 @@ func TestARunThatDoesNotLeadHasACodeOfItsOwn(t *testing.T) {
 	runScript(t, s.URL, "e --wait 100ms", "true").end(6)
 	const unreachable = "http://127.0.0.1:1"
 	runScript(t, unreachable, "e --no-wait", "true").end(5)
-	runScript(t, unreachable, "e --wait 100ms", "true").end(5)
+	runScript(t, unreachable, "e --wait 5s", "true").end(5)
 
 	second := runScript(t, s.URL, "e --candidate agent-2", "echo $REGENT_CANDIDATE_ID leads with $REGENT_FENCING_TOKEN")
 	second.await("err", "waiting for leadership")

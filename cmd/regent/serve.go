@@ -196,54 +196,68 @@ func whenDone(ctx context.Context, do func()) (wait func()) {
 	}
 }
 
-// openStore opens the store and asks it once, so that a mistake ends serve at once.
-func (c *cli) openStore(ctx context.Context, log *slog.Logger, s serviceSettings) (store.Store, error) {
+// openedStore is a store that may be served.
+type openedStore struct {
+	store.Store
+	floor rule.Floor
+}
+
+// openStore opens the store and reads what a server must know of it, so that a mistake ends serve.
+func (c *cli) openStore(ctx context.Context, log *slog.Logger, s serviceSettings) (o openedStore, err error) {
 	if path, ok := strings.CutPrefix(s.store, "file:"); ok {
 		if err := c.makeStateFolder(path); err != nil {
-			return nil, err
+			return o, err
 		}
 	}
-	open := func() (store.Store, error) {
-		leases, err := store.Open(ctx, s.store, store.Config{History: s.history, Log: log})
+	err = awaitStore(ctx, log, c.env["K_SERVICE"] != "", func() (err error) {
+		if o.Store, err = store.Open(ctx, s.store, store.Config{History: s.history, Log: log}); err != nil {
+			return storeError{s.store, err}
+		}
+		if err = store.RefuseMoved(ctx, o.Store); err == nil {
+			o.floor, err = store.Floor(ctx, o.Store)
+		}
 		if err != nil {
-			return nil, storeError{s.store, err}
+			o.Close()
+			return storeError{s.store, err}
 		}
-		if err := store.RefuseMoved(ctx, leases); err != nil {
-			leases.Close()
-			return nil, storeError{s.store, err}
-		}
-		return leases, nil
-	}
-	if c.env["K_SERVICE"] == "" {
-		return open()
-	}
-	return awaitStore(ctx, log, open)
+		return nil
+	})
+	return o, err
 }
 
 const (
-	// storePatience leaves 40 s of the time in which an instance must start on Cloud Run: see
+	// storePatience is how long a store may take to answer at all: it may be starting too.
+	storePatience = time.Minute
+
+	// rightsPatience leaves 40 s of the time in which an instance must start on Cloud Run: see
 	// startup_probe in terraform/service.tf.
-	storePatience = 200 * time.Second
-	storePause    = 3 * time.Second
+	rightsPatience = 200 * time.Second
+
+	storePause = 3 * time.Second
 )
 
-// awaitStore opens a store on Cloud Run, where a right takes minutes to count after it was granted,
-// and no service can be created whose first instance ends. It repeats what fails with
-// StoreUnavailable until storePatience is over or ctx ends; every other error is final.
-func awaitStore(ctx context.Context, log *slog.Logger, open func() (store.Store, error)) (store.Store, error) {
+// awaitStore repeats open while the store gives no answer in time, for storePatience. On Cloud Run
+// a right takes minutes to count after it was granted, and no service can be created whose first
+// instance ends: there awaitStore repeats all that fails with StoreUnavailable, for rightsPatience.
+// Every other error is final, and so is the last one when ctx ends.
+func awaitStore(ctx context.Context, log *slog.Logger, onCloudRun bool, open func() error) error {
+	passing, limit := context.DeadlineExceeded, storePatience
+	if onCloudRun {
+		passing, limit = leadership.StoreUnavailable, rightsPatience
+	}
 	begun := time.Now()
 	for told := false; ; told = true {
-		leases, err := open()
-		if !errors.Is(err, leadership.StoreUnavailable) || time.Since(begun) >= storePatience {
-			return leases, err
+		err := open()
+		if !errors.Is(err, passing) || time.Since(begun) >= limit {
+			return err
 		}
 		if !told {
 			log.LogAttrs(ctx, slog.LevelWarn, "the store does not answer yet, and this instance waits for it; a right that was just granted takes minutes to count",
-				slog.String("limit", storePatience.String()), slog.Any("cause", err))
+				slog.String("limit", limit.String()), slog.Any("cause", err))
 		}
 		select {
 		case <-ctx.Done():
-			return nil, err
+			return err
 		case <-time.After(storePause):
 		}
 	}
@@ -262,9 +276,9 @@ func (c *cli) makeStateFolder(path string) error {
 }
 
 // serveStore serves until ctx ends, or the store or the server fails.
-func (c *cli) serveStore(ctx context.Context, m *measures, who *access, name string, at *endpoint, s serviceSettings, opened store.Store) error {
-	leases, journal := m.Store(opened), m.Journal(opened)
-	inst, closeBuses, err := c.newInstance(ctx, m, name, s, leases, journal)
+func (c *cli) serveStore(ctx context.Context, m *measures, who *access, name string, at *endpoint, s serviceSettings, opened openedStore) error {
+	leases, journal := m.Store(opened.Store), m.Journal(opened.Store)
+	inst, closeBuses, err := c.newInstance(ctx, m, name, s, leases, journal, opened.floor)
 	if err != nil {
 		return err
 	}
@@ -318,12 +332,9 @@ func (c *cli) serveStore(ctx context.Context, m *measures, who *access, name str
 }
 
 // newInstance returns an instance with a unique name. closeBuses must be called after it has run.
-func (c *cli) newInstance(ctx context.Context, m *measures, name string, s serviceSettings, leases service.Store, journal service.Journal) (i *instance.Instance, closeBuses func(), err error) {
-	config := instance.Config{Store: leases, Journal: journal, Name: name, Alone: s.local(), CacheExpiry: s.cacheExpiry, Log: m.log}
+func (c *cli) newInstance(ctx context.Context, m *measures, name string, s serviceSettings, leases service.Store, journal service.Journal, floor rule.Floor) (i *instance.Instance, closeBuses func(), err error) {
+	config := instance.Config{Store: leases, Journal: journal, Name: name, Alone: s.local(), CacheExpiry: s.cacheExpiry, Floor: floor, Log: m.log}
 	if config.Peers, err = s.peers.peers(); err != nil {
-		return nil, nil, err
-	}
-	if config.Floor, err = store.Floor(ctx, leases); err != nil {
 		return nil, nil, err
 	}
 	var open []io.Closer

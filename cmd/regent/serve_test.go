@@ -25,8 +25,6 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/wire"
-	"regent/store"
-	"regent/store/memory"
 	"regent/test/process"
 )
 
@@ -257,25 +255,25 @@ func TestTheWaitForAStoreEndsWithAnAnswerAMistakeAStopOrLate(t *testing.T) {
 	t.Parallel()
 	denied := storeError{"firestore:p", fmt.Errorf("firestore: get: %w: permission denied", leadership.StoreUnavailable)}
 	moved := storeError{"firestore:p", &leadership.Error{Code: leadership.InvalidArgument, Detail: "moved"}}
-	leases := memory.New(memory.Config{})
+	silent := storeError{"firestore:p", fmt.Errorf("firestore: get: %w: permission denied, or %w", leadership.StoreUnavailable, context.DeadlineExceeded)}
 	for _, c := range []struct {
-		name   string
-		answer func(attempt int) error
-		stop   time.Duration
-		want   error
-		after  time.Duration
-		lines  int
+		name       string
+		onCloudRun bool
+		err        error
+		answers    int // the attempt without err
+		stop       time.Duration
+		want       error
+		after      time.Duration
+		lines      int
 	}{
-		{"it answers at once", func(int) error { return nil }, time.Hour, nil, 0, 0},
-		{"it answers after a while", func(attempt int) error {
-			if attempt < 40 {
-				return denied
-			}
-			return nil
-		}, time.Hour, nil, 2 * time.Minute, 1},
-		{"it never answers", func(int) error { return denied }, time.Hour, denied, 201 * time.Second, 1},
-		{"its elections were moved", func(int) error { return moved }, time.Hour, moved, 0, 0},
-		{"serve is told to stop", func(int) error { return denied }, time.Minute, denied, time.Minute, 1},
+		{"it answers at once", true, denied, 0, time.Hour, nil, 0, 0},
+		{"it answers after a while", true, denied, 40, time.Hour, nil, 2 * time.Minute, 1},
+		{"it never answers", true, denied, 1000, time.Hour, denied, 201 * time.Second, 1},
+		{"its elections were moved", true, moved, 1000, time.Hour, moved, 0, 0},
+		{"serve is told to stop", true, denied, 1000, time.Minute, denied, time.Minute, 1},
+		{"a right is missing, elsewhere", false, denied, 1000, time.Hour, denied, 0, 0},
+		{"it is starting, elsewhere", false, silent, 19, time.Hour, nil, 57 * time.Second, 1},
+		{"it never answers, elsewhere", false, silent, 1000, time.Hour, silent, time.Minute, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -283,15 +281,14 @@ func TestTheWaitForAStoreEndsWithAnAnswerAMistakeAStopOrLate(t *testing.T) {
 				defer cancel()
 				var log bytes.Buffer
 				begun, attempts := time.Now(), 0
-				got, err := awaitStore(ctx, newLogTo(&log, false, ""), func() (store.Store, error) {
-					attempts++
-					if err := c.answer(attempts - 1); err != nil {
-						return nil, err
+				err := awaitStore(ctx, newLogTo(&log, false, ""), c.onCloudRun, func() error {
+					if attempts++; attempts > c.answers {
+						return nil
 					}
-					return leases, nil
+					return c.err
 				})
-				if !errors.Is(err, c.want) || (got != nil) != (c.want == nil) || time.Since(begun) != c.after {
-					t.Errorf("%v, %v after %v; want %v after %v", got, err, time.Since(begun), c.want, c.after)
+				if !errors.Is(err, c.want) || time.Since(begun) != c.after {
+					t.Errorf("%v after %v; want %v after %v", err, time.Since(begun), c.want, c.after)
 				}
 				if n := strings.Count(log.String(), "permission denied"); n != c.lines {
 					t.Errorf("%d lines of the log say why, want %d: %s", n, c.lines, log.String())

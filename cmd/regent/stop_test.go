@@ -114,7 +114,7 @@ func TestAStoreThatHasFailedForGoodEndsTheService(t *testing.T) {
 		Metrics: newTestMetrics(t), log: slog.New(slog.DiscardHandler),
 		pipeline: &export.Pipeline{Meters: metric.NewMeterProvider(), Tracers: trace.NewTracerProvider()},
 	}
-	err := c.serveStore(t.Context(), m, &access{measures: m}, "test", &endpoint{Listener: listen(t)}, serviceSettings{store: "fake:", events: noEvents, members: noMembers}, failed{memory.New(memory.Config{})})
+	err := c.serveStore(t.Context(), m, &access{measures: m}, "test", &endpoint{Listener: listen(t)}, serviceSettings{store: "fake:", events: noEvents, members: noMembers}, openedStore{Store: failed{memory.New(memory.Config{})}})
 	if code := exitCode(err); code != exitUnreachable {
 		t.Errorf("exit code %d, want %d", code, exitUnreachable)
 	}

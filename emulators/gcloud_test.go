@@ -5,22 +5,20 @@ import (
 	"net"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 )
 
 func TestStoppedEmulatorsLeaveNoProcess(t *testing.T) {
 	needGcloud(t)
 	t.Parallel()
 	set, err := Start(t.Context(), Config{Source: SourceGcloud})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	sessions := map[Kind]int{}
 	for _, kind := range Kinds() {
 		sessions[kind], _ = family(t, set.Host(kind))
 	}
-	if err := set.Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, set.Stop(t.Context()))
 	for _, session := range sessions {
 		// Zombies hold no memory or files; the kernel may need a moment to reap them.
 		wantGone(t, session, time.Second)
@@ -36,14 +34,10 @@ func TestATakenPortIsNoticed(t *testing.T) {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
 			squatter, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			defer squatter.Close()
 			free, err := freePorts(kind)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if _, err := (gcloud{}).startAt(t.Context(), kind, squatter.Addr().String(), free.rest); !errors.Is(err, errPortTaken) {
 				t.Errorf("start on a taken port: %v, want errPortTaken, which is tried again", err)
 			}

@@ -3,6 +3,8 @@ package emulators
 import (
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // stubborn ignores SIGTERM, prints that it is up, and has a child in its own group, which is the
@@ -13,9 +15,7 @@ func TestAFamilyThatIgnoresSIGTERMIsKilled(t *testing.T) {
 	t.Parallel()
 	up := make(chan struct{}, 1)
 	g, err := StartGuard(stubborn, nil, notifier(up))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	<-up
 	if err := g.Stop(t.Context()); err != nil {
 		t.Errorf("stop: %v", err)
@@ -25,9 +25,7 @@ func TestAFamilyThatIgnoresSIGTERMIsKilled(t *testing.T) {
 func TestCommandThatEndsAtOnceIsReportedWithItsOutput(t *testing.T) {
 	t.Parallel()
 	g, err := StartGuard([]string{"sh", "-c", "echo no such thing >&2; exit 3"}, nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer g.hangUp()
 	err = awaitChild(t.Context(), KindFirestore, "127.0.0.1:1", g)
 	if err == nil || !strings.Contains(err.Error(), "no such thing") || !strings.Contains(err.Error(), "status 3") {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 )
 
 // fakeSDK makes a directory for PATH with a gcloud, and the named components installed beside it.
@@ -24,12 +25,8 @@ func fakeSDK(t *testing.T, components ...string) string {
 
 func writeFile(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o755))
 }
 
 // bareEnvironment hides every source of this machine.
@@ -47,9 +44,7 @@ func TestTheFirstSourceThatHasTheEmulatorIsChosen(t *testing.T) {
 	withJava := fakeSDK(t, "cloud-firestore-emulator", "cloud-spanner-emulator")
 	writeFile(t, filepath.Join(withJava, "java"), "")
 	elsewhere := t.TempDir()
-	if err := os.Symlink(filepath.Join(withJava, "gcloud"), filepath.Join(elsewhere, "gcloud")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Symlink(filepath.Join(withJava, "gcloud"), filepath.Join(elsewhere, "gcloud")))
 	noJava := fakeSDK(t, "cloud-firestore-emulator", "cloud-spanner-emulator")
 
 	for _, tt := range []struct {
@@ -73,9 +68,7 @@ func TestTheFirstSourceThatHasTheEmulatorIsChosen(t *testing.T) {
 			t.Setenv(tt.kind.Variable(), tt.host)
 			t.Setenv("REGENT_EMULATORS", string(tt.forced))
 			cfg, err := Config{}.complete()
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			got, err := choose(t.Context(), cfg, tt.kind)
 			if tt.lacks == "" {
 				if err != nil || got.name != tt.want {
@@ -116,9 +109,7 @@ func TestUnavailableEmulatorIsAnErrorUnlessOptional(t *testing.T) {
 
 	cfg.Optional = true
 	set, err := Start(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if len(set.Missing()) != 3 || len(set.Env()) != 0 || set.Host(KindSpanner) != "" {
 		t.Errorf("missing %d, env %v, want all three missing and no variable", len(set.Missing()), set.Env())
 	}
@@ -128,15 +119,11 @@ func TestRunningEmulatorIsUsedAndNotStopped(t *testing.T) {
 	host := Spanner(t)
 	t.Setenv("SPANNER_EMULATOR_HOST", host)
 	set, err := Start(t.Context(), Config{Which: []Kind{KindSpanner}, Source: SourceEnv})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if diff := cmp.Diff([]string{"SPANNER_EMULATOR_HOST=" + host}, set.Env()); diff != "" {
 		t.Errorf("Env (-want +got):\n%s", diff)
 	}
-	if err := set.Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, set.Stop(t.Context()))
 	if err := awaitAnswer(t.Context(), KindSpanner, host); err != nil {
 		t.Errorf("after Stop: %v", err)
 	}

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/emulators/need"
 )
 
@@ -70,13 +72,9 @@ func startStarter(t *testing.T, kind Kind, end string) (starter, string) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), "EMULATORS_TEST_STARTER="+string(kind), "EMULATORS_TEST_END="+end, "REGENT_EMULATORS=gcloud")
 	goOn, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if err := cmd.Start(); err != nil {
 		t.Fatalf("start the starter: %v", err)
 	}

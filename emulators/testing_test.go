@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // recorder is a testing.TB that records how it was ended.
@@ -50,9 +52,7 @@ func TestMissingEmulatorSkipsAndSaysWhatWasNotTested(t *testing.T) {
 		}
 	}
 	text, err := os.ReadFile(log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if n := strings.Count(string(text), "TestOfSomething: SKIPPED, NOT PROVED"); n != 2 {
 		t.Errorf("the log has %d tests, want 2:\n%s", n, text)
 	}

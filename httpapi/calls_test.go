@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/httpapi"
 	"regent/leadership"
 	"regent/leadership/wire"
@@ -306,9 +308,7 @@ func TestAConfigurationIsShownAsItWasSet(t *testing.T) {
 		}
 		l := w.do("GET", toPlanner, "").lease(t)
 		again, err := wire.Marshal(l.Configuration)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if b := w.do("PUT", toPlanner, string(again)); b.lease(t).Revision != l.Revision {
 			t.Errorf("%s, sent back as it was read, changes the election: %s", again, b.body)
 		}

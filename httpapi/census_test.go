@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/httpapi"
 	"regent/leadership"
 	"regent/leadership/instance"
@@ -91,17 +93,13 @@ type counting struct {
 
 func (p *past) instance(t *testing.T) *instance.Instance {
 	inst, err := instance.New(instance.Config{Store: p, Alone: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return inst
 }
 
 func (p *past) begin(t *testing.T, inst *instance.Instance) *counting {
 	c, err := inst.Census(t.Context(), leadership.Selection{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	return &counting{Census: c, store: p, more: true}
 }
@@ -111,9 +109,7 @@ func (c *counting) read(t *testing.T, pages int) {
 	t.Helper()
 	for ; c.more && pages > 0; pages-- {
 		leases, more, err := c.Next(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		c.more = more
 		for _, l := range leases {
 			switch {

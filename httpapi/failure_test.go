@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/httpapi"
 	"regent/leadership"
 	"regent/leadership/instance"
@@ -52,9 +54,7 @@ func (w *fixture) line() map[string]any {
 		w.t.Fatalf("%d lines in the log, want 1: %s", n, w.log)
 	}
 	var line map[string]any
-	if err := json.Unmarshal(w.log.Bytes(), &line); err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, json.Unmarshal(w.log.Bytes(), &line))
 	return line
 }
 
@@ -232,14 +232,10 @@ func TestAHeaderOfUpTo20KiBIsAccepted(t *testing.T) {
 	t.Cleanup(server.Close)
 	for size, want := range map[int]int{19: http.StatusOK, 21: http.StatusRequestHeaderFieldsTooLarge, 64: http.StatusRequestHeaderFieldsTooLarge} {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/health/live", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		request.Header.Set("X-Bomb", strings.Repeat("x", size<<10))
 		response, err := server.Client().Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		response.Body.Close()
 		if response.StatusCode != want {
 			t.Errorf("%d KiB: status %d, want %d", size, response.StatusCode, want)

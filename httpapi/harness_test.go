@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/httpapi"
 	"regent/httpapi/apitest"
 	"regent/leadership"
@@ -76,9 +78,7 @@ func newInstance(t testing.TB, store service.Store, c *clock) *instance.Instance
 	start := c.Now()
 	journal, _ := store.(service.Journal)
 	i, err := instance.New(instance.Config{Store: store, Journal: journal, Alone: true, Now: func() time.Duration { return c.Now().Sub(start) }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return i
 }
 
@@ -173,9 +173,7 @@ func (w *fixture) send(request *http.Request, body string) answer {
 	w.handler.ServeHTTP(recorder, request)
 	response := recorder.Result()
 	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, err)
 	a := answer{response.StatusCode, response.Header, text}
 	w.contract.Check(apitest.Exchange{Request: request, RequestBody: []byte(body), Status: a.status, Header: a.header, Body: text})
 	if kept := (request.URL.Path == wire.PathSpec || request.URL.Path == wire.PathKeySet) && a.status < 400; !kept && a.header.Get("Cache-Control") != "no-store" || a.header.Get("X-Content-Type-Options") != "nosniff" {
@@ -190,16 +188,12 @@ func (w *fixture) state() string {
 	w.t.Helper()
 	ctx := context.Background()
 	page, err := w.service.List(ctx, leadership.ListRequest{})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, err)
 	var histories [][]leadership.Event
 	var logs []any
 	for _, l := range page.Leases {
 		events, err := w.service.Events(ctx, leadership.EventsRequest{Election: l.Election})
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		require.NoError(w.t, err)
 		histories = append(histories, events)
 		checkpoint, err := w.ledger.Checkpoint(ctx, l.Election)
 		if err != nil && !errors.Is(err, leadership.NotFound) {
@@ -212,9 +206,7 @@ func (w *fixture) state() string {
 		logs = append(logs, checkpoint, journal)
 	}
 	text, err := json.Marshal([]any{page, histories, logs})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, err)
 	return string(text)
 }
 

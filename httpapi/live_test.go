@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/httpapi"
 	"regent/httpapi/apitest"
 	"regent/leadership"
@@ -81,9 +83,7 @@ func newClient(t *testing.T) *http.Client {
 func (l *live) lead(candidate leadership.CandidateID) leadership.LeaseRequest {
 	l.t.Helper()
 	g, err := l.instance.Acquire(l.t.Context(), leadership.AcquireRequest{Election: "planner", CandidateID: candidate})
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	require.NoError(l.t, err)
 	return leadership.LeaseRequest{Election: "planner", CandidateID: candidate, Key: g.Key, Token: g.Token}
 }
 
@@ -99,9 +99,7 @@ func (l *live) release(r leadership.LeaseRequest) {
 func (l *live) open(method, path, body string, headers ...string) *http.Response {
 	l.t.Helper()
 	request, err := http.NewRequestWithContext(l.t.Context(), method, l.url+path, strings.NewReader(body))
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	require.NoError(l.t, err)
 	if body != "" {
 		request.Header.Set("Content-Type", wire.ContentType)
 	}
@@ -109,9 +107,7 @@ func (l *live) open(method, path, body string, headers ...string) *http.Response
 		request.Header.Set(headers[i], headers[i+1])
 	}
 	response, err := l.client.Do(request)
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	require.NoError(l.t, err)
 	l.t.Cleanup(func() { response.Body.Close() })
 	return response
 }
@@ -226,18 +222,14 @@ func TestAStreamTellsOfMembersWithoutAnID(t *testing.T) {
 	acknowledged := func(want string) {
 		t.Helper()
 		var a leadership.Acknowledgement
-		if err := json.NewDecoder(l.open("POST", "/v1/elections/planner:awaitAcknowledgement", `{"fencingToken":1,"need":1}`).Body).Decode(&a); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, json.NewDecoder(l.open("POST", "/v1/elections/planner:awaitAcknowledgement", `{"fencingToken":1,"need":1}`).Body).Decode(&a))
 		if got := fmt.Sprint(a.Done, a.Follow, a.Missing); got != want {
 			t.Errorf("who follows: %s, want %s", got, want)
 		}
 	}
 	acknowledged("true [bob] [cy]")
 	var members wire.Members
-	if err := json.NewDecoder(l.open("GET", "/v1/elections/planner/members", "").Body).Decode(&members); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.NewDecoder(l.open("GET", "/v1/elections/planner/members", "").Body).Decode(&members))
 	if members.ClusterSize != 3 || members.Leader != "ann" || members.Term != 1 || members.Nodes[1].ID != "bob" || members.Nodes[1].Role != leadership.RoleFollower {
 		t.Errorf("the members are %+v", members)
 	}
@@ -314,9 +306,7 @@ func TestADisconnectedWaiterIsNeverGrantedALease(t *testing.T) {
 	lease := l.lead("ann")
 	here, leave := context.WithCancel(t.Context())
 	request, err := http.NewRequestWithContext(here, "POST", l.url+"/v1/elections/planner:acquire", strings.NewReader(`{"candidateId":"bob","wait":"60s"}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	request.Header.Set("Content-Type", wire.ContentType)
 	gone := make(chan error)
 	go func() {
@@ -340,9 +330,7 @@ func (l *live) untilInLine(candidate leadership.CandidateID, stands bool) {
 	l.t.Helper()
 	for {
 		x, err := l.instance.Explain(l.t.Context(), leadership.ExplainRequest{Election: "planner", CandidateID: candidate})
-		if err != nil {
-			l.t.Fatal(err)
-		}
+		require.NoError(l.t, err)
 		if slices.ContainsFunc(x.Causes, func(c leadership.Cause) bool { return c.Code == leadership.ReasonInLine }) == stands {
 			return
 		}
@@ -388,9 +376,7 @@ func TestAStreamOfAnElectionAndItsSeatsHasNoOthers(t *testing.T) {
 	l := newLive(t, httpapi.Config{})
 	acquire := func(e, c string) leadership.Grant {
 		g, err := l.instance.Acquire(t.Context(), leadership.AcquireRequest{Election: leadership.Election(e), CandidateID: leadership.CandidateID(c)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return g
 	}
 	seats := func(n int) {

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/httpapi"
 	"regent/leadership"
 	"regent/leadership/wire"
@@ -25,20 +27,14 @@ func upload(t *testing.T, readTimeout time.Duration, length int, begin string) (
 	server.Start()
 	t.Cleanup(server.Close)
 	conn, err := net.Dial("tcp", server.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { conn.Close() })
 	fmt.Fprintf(conn, "POST /v1/elections/planner:acquire HTTP/1.1\r\nHost: regent\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", length, begin)
 	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return response, answer{response.StatusCode, response.Header, body}.problem(t)
 }
 

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/httpapi"
 	"regent/leadership"
 	"regent/leadership/service"
@@ -37,13 +39,9 @@ type signing struct {
 func newSigning(t *testing.T) *signing {
 	t.Helper()
 	first, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	next, _, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	s := &signing{}
 	sign := func(ctx context.Context, message []byte) ([]byte, error) {
 		s.asked++
@@ -56,9 +54,7 @@ func newSigning(t *testing.T) *signing {
 		return crypto.SignMessage(first, rand.Reader, message, crypto.SHA256)
 	}
 	issuer, err := statement.NewIssuer("https://regent.example.com", statement.Key{Public: first.Public(), Sign: sign}, statement.Key{Public: next})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	c := &clock{now: time.Date(2027, 3, 1, 12, 0, 0, 123e6, time.UTC)}
 	store := memory.New(memory.Config{Now: c.Now})
 	s.fixture = newFixtureOn(t, httpapi.Config{Service: newInstance(t, store, c), Statements: issuer})
@@ -109,9 +105,7 @@ func TestAStatementIsOfASeat(t *testing.T) {
 	}
 	l := w.onPlanner(":acquire", asksForStatement).lease(t)
 	keys, err := statement.ParseKeys(w.do("GET", wire.PathKeySet, "").body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if c, err := keys.Verify(l.Statement, w.clock.Now(), statement.Want{Election: l.Election}); err != nil || c.Of != "planner" || c.Seat != l.Seat || c.Seat == 0 {
 		t.Errorf("%+v, %v", c, err)
 	}
@@ -129,9 +123,7 @@ func TestAStatementEndsWithTheTerm(t *testing.T) {
 	w.clock.Advance(20 * time.Second)
 	l := w.onPlanner(":renew", renewsForStatement).lease(t)
 	keys, err := statement.ParseKeys(w.do("GET", wire.PathKeySet, "").body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if c, err := keys.Verify(l.Statement, w.clock.Now(), statement.Want{}); err != nil || !c.Until().Equal(end) {
 		t.Errorf("until %v, %v; want %v", c.Until(), err, end)
 	}

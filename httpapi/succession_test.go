@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 
 	"regent/httpapi"
 	"regent/leadership"
@@ -217,9 +218,7 @@ func newJournal(t *testing.T, limit time.Duration, over func(*memory.Store) serv
 	store := memory.New(memory.Config{Now: c.Now})
 	start := c.Now()
 	inst, err := instance.New(instance.Config{Store: store, Journal: over(store), Alone: true, Now: func() time.Duration { return c.Now().Sub(start) }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	w := newFixtureOn(t, httpapi.Config{Service: inst, StreamLimit: limit})
 	w.service, w.clock = service.New(store), c
 	w.ledger = service.NewLedger(w.service, store)
@@ -280,9 +279,7 @@ func TestStreamOfAJournalEndsWhereOnlyASnapshotIsKept(t *testing.T) {
 		return journal
 	})
 	parsed, err := leadership.ParseKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	leader := leadership.LeaseRequest{Election: "planner", CandidateID: "agent-7", Key: parsed, Token: 1}
 	journal.compact = func() {
 		three := slices.Repeat([]leadership.Entry{{Data: json.RawMessage("1")}}, 3)

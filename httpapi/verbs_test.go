@@ -15,6 +15,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 
 	"regent/httpapi"
 	"regent/httpapi/apitest"
@@ -112,9 +113,7 @@ func TestTheRoutesAreThoseOfTheRows(t *testing.T) {
 func TestAVerbWithoutARowOrAHandlerDoesNotStart(t *testing.T) {
 	t.Parallel()
 	rows := wire.Verbs()
-	if err := httpapi.Route(rows); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, httpapi.Route(rows))
 	at := slices.IndexFunc(rows, func(r wire.Row) bool { return r.Verb == wire.VerbRenew })
 	open := slices.Clone(rows)
 	open[at].Roles = nil
@@ -154,9 +153,7 @@ func TestTheTablesOfTheReadmeAreThoseOfTheCode(t *testing.T) {
 	}
 	const name = "README.md"
 	written, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	text := string(written)
 	for table, rows := range map[string]string{"verbs": verbs.String(), "codes": codes.String()} {
 		head, rest, ok := strings.Cut(text, "<!-- table of "+table+" -->\n")
@@ -167,9 +164,7 @@ func TestTheTablesOfTheReadmeAreThoseOfTheCode(t *testing.T) {
 		text = head + "<!-- table of " + table + " -->\n" + rows + "<!-- end of " + table + " -->" + tail
 	}
 	if *update {
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
 		return
 	}
 	if diff := gocmp.Diff(text, string(written)); diff != "" {

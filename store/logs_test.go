@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
 	"regent/leadership/rule"
@@ -89,9 +90,7 @@ func logsOf(t *testing.T, s Store) map[string]any {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return all
 }
 
@@ -118,9 +117,7 @@ func TestAfterAMoveNoEarlierLeaderWritesInEitherStore(t *testing.T) {
 	}
 	c.advance(3 * time.Hour)
 	g, err := service.New(to).Acquire(t.Context(), leadership.AcquireRequest{Election: "held", CandidateID: "bob", Key: &leadership.Key{2}, LeaseDuration: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	err = ledger(to).Inherit(t.Context(), &g)
 	if left := g.Inherited; err != nil || left == nil || left.Token != 1 || left.LeaderID != "ann" || string(left.Data) != `{"x":1}` {
 		t.Errorf("the next leader inherits %+v, %v", left, err)
@@ -259,9 +256,7 @@ func TestTheSharedSecretMovesAndSurvivesARaise(t *testing.T) {
 	secret := func(s Store) string {
 		t.Helper()
 		got, err := service.SharedSecret(t.Context(), s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return string(got)
 	}
 	want, own := secret(from), secret(used)

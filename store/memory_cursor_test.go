@@ -5,6 +5,8 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/instance"
 )
@@ -15,13 +17,9 @@ func TestAStoreInMemoryRefusesTheCursorOfAnEarlierProcess(t *testing.T) {
 	t.Parallel()
 	process := func() *instance.Instance {
 		s, err := Open(t.Context(), "memory:", Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		inst, err := instance.New(instance.Config{Store: s, Alone: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() { defer close(ended); inst.Run(ctx) }()
@@ -37,9 +35,7 @@ func TestAStoreInMemoryRefusesTheCursorOfAnEarlierProcess(t *testing.T) {
 	}
 	first := process()
 	f, err := feed(first, instance.Cursor{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := feed(first, f.Cursor()); err != nil {
 		t.Errorf("the process that gave the cursor: %v", err)
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 
 	"regent/emulators"
 	"regent/leadership"
@@ -39,9 +40,7 @@ func (c *clock) memory(ahead time.Duration) *memory.Store {
 func (c *clock) file(t *testing.T, path string) *file.Store {
 	t.Helper()
 	s, err := file.Open(path, file.Config{Clock: file.Clock{BootID: "boot", SinceBoot: func() time.Duration { return c.since }}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { s.Close() })
 	return s
 }
@@ -58,9 +57,7 @@ func populate(t *testing.T, s Store, advance func(time.Duration)) {
 	acquire := func(e leadership.Election, lease time.Duration) leadership.Grant {
 		t.Helper()
 		g, err := service.Acquire(t.Context(), leadership.AcquireRequest{Election: e, CandidateID: "ann", Key: &leadership.Key{1}, LeaseDuration: lease})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return g
 	}
 	configure := func(e leadership.Election, lock time.Duration) {
@@ -137,9 +134,7 @@ func tryAcquire(t *testing.T, s service.Store, e leadership.Election) (token lea
 func serving(t *testing.T, s service.Store) *service.Service {
 	t.Helper()
 	floor, err := Floor(t.Context(), s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return service.New(s).WithFloor(floor)
 }
 
@@ -249,9 +244,7 @@ func TestElectionsInEveryStateComeThroughEveryStoreAndHome(t *testing.T) {
 	home := c.file(t, filepath.Join(t.TempDir(), "leases"))
 	populate(t, home, c.advance)
 	inFirestore, err := firestore.Open(t.Context(), firestore.Config{Project: emulators.Name(t), Emulator: emulators.Firestore(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer inFirestore.Close()
 	inSpanner := onSpanner(t)
 	moveAll(t, home, inFirestore)
@@ -264,13 +257,9 @@ func TestElectionsInEveryStateComeThroughEveryStoreAndHome(t *testing.T) {
 func onSpanner(t *testing.T) *spanner.Store {
 	t.Helper()
 	database := spanner.Config{Database: "projects/regent-test/instances/" + emulators.Name(t) + "/databases/test", EmulatorHost: emulators.Spanner(t)}
-	if err := spanner.Migrate(t.Context(), database); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, spanner.Migrate(t.Context(), database))
 	s, err := spanner.Open(t.Context(), database)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { s.Close() })
 	return s
 }
@@ -576,9 +565,7 @@ func TestALeaseThatIsRenewedDuringAMoveIsWaitedForToItsEnd(t *testing.T) {
 	c := &clock{}
 	from, to := c.memory(0), c.memory(time.Hour)
 	g, err := service.New(from).Acquire(t.Context(), leadership.AcquireRequest{Election: "jobs", CandidateID: "ann"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var until time.Duration
 	meanwhile := func() {
 		c.advance(8 * time.Second)
@@ -603,9 +590,7 @@ func TestAnElectionWithSeatsIsMoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	led, err := old.Acquire(t.Context(), leadership.AcquireRequest{Election: "gpu", CandidateID: "ann"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err = Move(t.Context(), from, to, "memory:"); err != nil {
 		t.Fatal(err)
 	}
@@ -666,9 +651,7 @@ func TestAnElectionThatNeedsANewerProgramIsNeitherMovedNorRaised(t *testing.T) {
 			}
 			return ch, err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 	}
 	from, to := ahead.OpenAs(rule.Codec{}), memory.New(memory.Config{})
 	before := contents(t, ahead)

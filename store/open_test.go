@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
 	"regent/leadership/rule"
@@ -28,9 +29,7 @@ func TestASpecNamesAStore(t *testing.T) {
 		t.Run(spec, func(t *testing.T) {
 			t.Parallel()
 			got, err := parse(spec)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if diff := cmp.Diff(want, got, cmp.AllowUnexported(target{})); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}

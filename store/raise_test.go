@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
 	"regent/leadership/instance"
@@ -77,9 +78,7 @@ func TestAfterABackupIsRestoredAndRaisedNothingThatWasSeenComesAgain(t *testing.
 func oldCursorsAreTold(t *testing.T, s service.Store, seen map[leadership.Election]rule.Snapshot, until time.Time) {
 	t.Helper()
 	i, err := instance.New(instance.Config{Store: s, Alone: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	ended := make(chan struct{})
 	go func() { defer close(ended); i.Run(ctx) }()
@@ -95,20 +94,14 @@ func oldCursorsAreTold(t *testing.T, s service.Store, seen map[leadership.Electi
 		watch.Close()
 	}
 	cursor, err := instance.ParseCursor(until.UTC().Format(time.RFC3339Nano))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	feed, err := i.Feed(ctx, leadership.Selection{}, cursor)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer feed.Close()
 	heard := map[leadership.Election]leadership.Revision{}
 	for len(heard) < len(seen) {
 		items, err := feed.Next(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, item := range items {
 			heard[item.Event.Election] = item.Event.Revision
 		}
@@ -123,9 +116,7 @@ func oldCursorsAreTold(t *testing.T, s service.Store, seen map[leadership.Electi
 // put copies a file.
 func put(t *testing.T, from, to string) {
 	t.Helper()
-	if err := errors.Join(os.RemoveAll(to), os.CopyFS(to, os.DirFS(from)), os.Chmod(to, 0o700)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errors.Join(os.RemoveAll(to), os.CopyFS(to, os.DirFS(from)), os.Chmod(to, 0o700)))
 }
 
 func TestReaderFromBeforeAMoveIsToldToBeginAnew(t *testing.T) {
@@ -223,16 +214,12 @@ func TestTheLogsOfSeatsAreRaisedWithTheirElection(t *testing.T) {
 		t.Fatal(err)
 	}
 	g, err := s.Acquire(t.Context(), leadership.AcquireRequest{Election: "gpu", CandidateID: "ann"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	begin := func() error {
 		_, err := ledger(restored).BeginEffect(t.Context(), leadership.EffectRequest{ID: "pay", LeaseRequest: leadership.LeaseRequest{Election: g.Election, CandidateID: "ann", Key: g.Key, Token: g.Token}})
 		return err
 	}
-	if err := begin(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, begin())
 	if _, err := Raise(t.Context(), restored, Raising{Above: 1000, Prefix: "gpu"}); err != nil {
 		t.Fatal(err)
 	}

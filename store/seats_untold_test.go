@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/rule"
 	"regent/leadership/service"
@@ -66,9 +68,7 @@ func TestSeatsHearOfAnOrderWhoseGiverDied(t *testing.T) {
 					t.Fatal(err)
 				}
 				g, err := s.Acquire(t.Context(), leadership.AcquireRequest{Election: "gpu", CandidateID: "ann"})
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				if err := tell(t.Context(), f); err != nil {
 					t.Error(err)
 				}

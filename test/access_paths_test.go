@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/client"
 	"regent/test/machine"
@@ -18,9 +20,7 @@ import (
 func (a *authServer) raw(text string) string {
 	a.t.Helper()
 	connection, err := net.Dial("tcp", strings.TrimPrefix(a.URL, "http://"))
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	require.NoError(a.t, err)
 	defer connection.Close()
 	connection.SetDeadline(time.Now().Add(machine.Patience))
 	if _, err := io.WriteString(connection, text); err != nil {

@@ -21,6 +21,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/httpapi/access/authn/issuertest"
 	"regent/leadership/client"
 	"regent/leadership/wire"
@@ -70,9 +72,7 @@ func serveTo(t *testing.T, issuer *issuertest.Issuer, env []string, access strin
 func newAuthServer(t *testing.T, issuer *issuertest.Issuer, access string) *authServer {
 	t.Helper()
 	a := &authServer{t: t, issuer: issuer, access: filepath.Join(t.TempDir(), "access.yaml"), tokens: map[string]string{}}
-	if err := os.WriteFile(a.access, []byte(access), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(a.access, []byte(access), 0o600))
 	return a
 }
 
@@ -134,9 +134,7 @@ func (s *secrets) all() (keys []string, times int) {
 func overhear(t *testing.T, target string) (string, *secrets) {
 	t.Helper()
 	u, err := url.Parse(target)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	heard := &secrets{keys: map[string]bool{}}
 	forward := httputil.NewSingleHostReverseProxy(u)
 	forward.Transport = &http.Transport{IdleConnTimeout: 30 * time.Second} // before the server closes a connection
@@ -160,9 +158,7 @@ func (a *authServer) as(email string, candidate client.Candidate) *client.Client
 		Server: a.line, Candidate: candidate, Log: slog.New(slog.DiscardHandler),
 		Credential: func(context.Context) (string, error) { return a.token(email), nil },
 	})
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	require.NoError(a.t, err)
 	return c
 }
 
@@ -179,9 +175,7 @@ type answer struct {
 func (a *authServer) ask(token, method, path, body string, headers ...string) answer {
 	a.t.Helper()
 	request, err := http.NewRequestWithContext(a.t.Context(), method, a.line+path, strings.NewReader(body))
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	require.NoError(a.t, err)
 	if body != "" {
 		request.Header.Set("Content-Type", wire.ContentType)
 	}
@@ -201,14 +195,10 @@ func (a *authServer) ask(token, method, path, body string, headers ...string) an
 		request.Header.Add(headers[i], headers[i+1])
 	}
 	response, err := plain.Do(request)
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	require.NoError(a.t, err)
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	require.NoError(a.t, err)
 	a.heard.find(text)
 	return answer{response.StatusCode, response.Header, string(text)}
 }

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/httpapi/access/authn"
 	"regent/httpapi/access/authn/issuertest"
 	"regent/httpapi/access/authz"
@@ -155,9 +157,7 @@ func TestTheCommandLineLeadsWithATokenInAFile(t *testing.T) {
 	t.Parallel()
 	a := serveAsking(t, roles)
 	file := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(file, []byte(a.token("candidate@test")+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(file, []byte(a.token("candidate@test")+"\n"), 0o600))
 	for _, c := range []struct {
 		args []string
 		code int

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/test/machine"
 )
@@ -113,9 +115,7 @@ func verifyHistory(ctx context.Context, t testing.TB, s *server, e leadership.El
 	var events []leadership.Event
 	for {
 		page, err := s.client.Events(ctx, leadership.EventsRequest{Election: e, After: leadership.Revision(len(events)), Limit: leadership.MaxPageSize})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if len(page) == 0 {
 			break
 		}

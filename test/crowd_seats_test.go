@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/boottime"
 	"regent/test/checker"
@@ -56,9 +58,7 @@ func newSeatsRun(tb testing.TB, on crowdServers, e leadership.Election, seats, s
 		tb.Fatal(err)
 	}
 	c, err := load.Start(load.Config{Kind: load.Waiters, Size: size, Servers: p.servers, Election: e})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, err)
 	tb.Cleanup(c.Leave)
 	p.waiters = c
 	present := false
@@ -81,9 +81,7 @@ func (p *seatsRun) changes(n int) (free []time.Duration) {
 	for range n {
 		first := p.led[0]
 		key, err := leadership.ParseKey(first.Key)
-		if err != nil {
-			p.tb.Fatal(err)
-		}
+		require.NoError(p.tb, err)
 		lease := leadership.LeaseRequest{Election: first.Election, CandidateID: first.CandidateID, Key: key, Token: first.Token}
 		if _, err := p.clients[0].Do(p.tb.Context(), leadership.Release{LeaseRequest: lease}); err != nil {
 			p.tb.Fatal(err)
@@ -107,9 +105,7 @@ func (p *seatsRun) requireNoLeaderMore(seats int) {
 			e = e.Seat(n)
 		}
 		events, err := p.clients[1].Events(p.tb.Context(), leadership.EventsRequest{Election: e, Limit: leadership.MaxPageSize})
-		if err != nil {
-			p.tb.Fatal(err)
-		}
+		require.NoError(p.tb, err)
 		r.History = slices.Concat(r.History, events)
 	}
 	r.Calls = []checker.Call{{Verb: checker.Configure, Election: p.election, Request: r.History[0].RequestID, Config: p.config}}

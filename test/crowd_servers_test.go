@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/emulators"
 	"regent/leadership/client"
 	"regent/store"
@@ -30,9 +32,7 @@ func serveInProcess(t testing.TB) crowdServers {
 	t.Helper()
 	in := inFile(t)
 	leases, err := store.Open(t.Context(), in.args[len(in.args)-1], store.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { leases.Close() })
 	var counter storetest.Counter
 	address := host(t, &storetest.Fake{Store: leases, Around: counter.Count})
@@ -89,9 +89,7 @@ func oneInFile(t testing.TB) crowdServers { return serveProcesses(t, inFile(t), 
 func resident(t testing.TB, pid int) int64 {
 	t.Helper()
 	f, err := os.Open(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer f.Close()
 	for lines := bufio.NewScanner(f); lines.Scan(); {
 		var kilobytes int64
@@ -107,8 +105,6 @@ func resident(t testing.TB, pid int) int64 {
 func files(t testing.TB) int {
 	t.Helper()
 	var limit syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit))
 	return int(limit.Max)
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/boottime"
 	"regent/test/load"
@@ -69,14 +71,10 @@ func newCrowdRun(tb testing.TB, on crowdServers, size int) *crowdRun {
 	_, err := p.clients[0].Do(tb.Context(), leadership.Configure{
 		Election: planner, Config: leadership.Config{LeaseDuration: time.Hour}, // of all that come after ann
 	})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, err)
 	key := leadership.NewKey()
 	g, err := p.clients[0].Acquire(tb.Context(), leadership.AcquireRequest{Election: planner, CandidateID: "ann", Key: &key, LeaseDuration: time.Hour})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, err)
 	p.leader = leadership.LeaseRequest{Election: planner, CandidateID: "ann", Key: key, Token: g.Token}
 	p.waiters = p.gather(load.Waiters, "127.0.0.2")
 	p.renew()
@@ -103,9 +101,7 @@ func (p *crowdRun) gather(kind load.Kind, from string) *load.Crowd {
 	p.tb.Helper()
 	before, begin, n := p.memory(), time.Now(), p.size[kind]
 	c, err := load.Start(load.Config{Kind: kind, Size: n, Servers: p.servers, Election: planner, From: from})
-	if err != nil {
-		p.tb.Fatal(err)
-	}
+	require.NoError(p.tb, err)
 	p.tb.Cleanup(c.Leave)
 	p.await(c, "all to be there", func(r load.Report) bool { return r.Present })
 	took := time.Since(begin)
@@ -233,9 +229,7 @@ func (p *crowdRun) deaths(n int) {
 	if err == nil {
 		_, err = p.clients[0].Do(p.tb.Context(), leadership.Release{LeaseRequest: p.leader})
 	}
-	if err != nil {
-		p.tb.Fatal(err)
-	}
+	require.NoError(p.tb, err)
 	mortal, _ := p.takeover()
 	p.settle()
 	first := mortal.Revision
@@ -249,9 +243,7 @@ func (p *crowdRun) deaths(n int) {
 		mortal = grant
 	}
 	events, err := p.clients[0].Events(p.tb.Context(), leadership.EventsRequest{Election: planner, After: first})
-	if err != nil {
-		p.tb.Fatal(err)
-	}
+	require.NoError(p.tb, err)
 	changes := map[time.Time]bool{} // a takeover, or the end of a lease alone if the takeover came late
 	for _, e := range events {
 		changes[e.At] = true
@@ -266,9 +258,7 @@ func (p *crowdRun) takeover() (*load.Grant, *load.Heard) {
 	grant := p.await(p.waiters, "a waiter to lead", func(r load.Report) bool { return r.Grant != nil }).Grant
 	heard := p.await(p.watchers, fmt.Sprintf("all watchers to have revision %d", grant.Revision), func(r load.Report) bool { return r.Heard != nil && r.Heard.Revision == grant.Revision }).Heard
 	key, err := leadership.ParseKey(grant.Key)
-	if err != nil {
-		p.tb.Fatal(err)
-	}
+	require.NoError(p.tb, err)
 	p.leader = leadership.LeaseRequest{Election: planner, CandidateID: grant.CandidateID, Key: key, Token: grant.Token}
 	return grant, heard
 }

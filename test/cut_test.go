@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/httpapi"
 	"regent/leadership"
 	"regent/leadership/client"
@@ -228,13 +230,9 @@ func plainly(l leadership.Lease) string {
 func host(t testing.TB, leases service.Store) (address string) {
 	t.Helper()
 	inst, err := instance.New(instance.Config{Store: leases, Name: "regent-test", Alone: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	server := httpapi.Server(httpapi.New(httpapi.Config{Service: inst, StreamLimit: time.Hour}), nil)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	var running sync.WaitGroup
@@ -252,8 +250,6 @@ func host(t testing.TB, leases service.Store) (address string) {
 func clientOf(t testing.TB, address string) *client.Client {
 	t.Helper()
 	c, err := client.New(client.Config{Server: "http://" + address})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return c
 }

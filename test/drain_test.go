@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/client"
 	"regent/leadership/wire"
@@ -26,14 +28,10 @@ func TestAnInstanceThatStopsLosesNoWaiterOrWatcher(t *testing.T) {
 	x := &departure{T: t, ctx: within(t, 5*time.Minute), a: live(t, in.serve(t)), b: live(t, in.serve(t)), led: make(chan leadership.CandidateID, size)}
 	key := leadership.NewKey()
 	g, err := x.a.client.Acquire(x.ctx, leadership.AcquireRequest{Election: planner, CandidateID: "ann", Key: &key, LeaseDuration: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	x.gather(size)
 	x.change(x.a, 5)
-	if err := x.a.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, x.a.cmd.Process.Signal(syscall.SIGTERM))
 	begun := time.Now()
 	x.change(x.b, 5)
 	<-x.a.gone

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 
 	"regent/test/machine"
@@ -22,9 +23,7 @@ import (
 func dockerfile(t *testing.T) []string {
 	t.Helper()
 	text, err := os.ReadFile("../cmd/regent/Dockerfile")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var lines []string
 	for line := range strings.Lines(strings.ReplaceAll(string(text), "\\\n", "")) {
 		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
@@ -72,9 +71,7 @@ var flagsOf = []string{"CGO_ENABLED=0", "-trimpath", "-tags=disable_grpc_modules
 func TestKoBuildsWhatTheDockerfileBuilds(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../.ko.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var ko struct {
 		DefaultBaseImage string `yaml:"defaultBaseImage"`
 		Builds           []struct {
@@ -84,9 +81,7 @@ func TestKoBuildsWhatTheDockerfileBuilds(t *testing.T) {
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	decoder.KnownFields(true)
-	if err := decoder.Decode(&ko); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, decoder.Decode(&ko))
 	lines := dockerfile(t)
 	if !slices.Contains(lines, "FROM "+ko.DefaultBaseImage) {
 		t.Errorf("ko's base image is %s, the Dockerfile's another", ko.DefaultBaseImage)
@@ -110,9 +105,7 @@ func TestTheBinaryIsTheSameWhereverItIsBuilt(t *testing.T) {
 	machine.LongOnly(t, "a build of everything takes a minute")
 	t.Parallel()
 	elsewhere := filepath.Join(t.TempDir(), "elsewhere")
-	if err := os.CopyFS(elsewhere, os.DirFS("..")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.CopyFS(elsewhere, os.DirFS("..")))
 	build := func(dir string, env ...string) [sha256.Size]byte {
 		t.Helper()
 		binary := filepath.Join(t.TempDir(), "regent")
@@ -123,18 +116,14 @@ func TestTheBinaryIsTheSameWhereverItIsBuilt(t *testing.T) {
 			t.Fatalf("%v\n%s", err, out)
 		}
 		b, err := os.ReadFile(binary)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if bytes.Contains(b, []byte(dir+"/")) {
 			t.Errorf("%s is in the binary", dir)
 		}
 		return sha256.Sum256(b)
 	}
 	root, err := filepath.Abs("..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	here, there := build(root), build(elsewhere, "GOCACHE="+t.TempDir())
 	if here != there {
 		t.Errorf("built twice, it is %x and %x", here, there)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"cloud.google.com/go/firestore"
+	"github.com/stretchr/testify/require"
 	"google.golang.org/api/option"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -125,19 +126,13 @@ func playLockset(t *testing.T, manner lockset.Manner, target int) (acknowledged,
 func missing(t *testing.T, host, project string, all map[leadership.Election][]int64) (lost int) {
 	t.Helper()
 	conn, err := grpc.NewClient("passthrough:///"+host, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	sets, err := firestore.NewClient(t.Context(), project, option.WithGRPCConn(conn))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer sets.Close()
 	for election, acknowledged := range all {
 		elements, err := lockset.Read(t.Context(), sets, election)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		slices.Sort(elements)
 		for _, element := range acknowledged {
 			if _, ok := slices.BinarySearch(elements, element); !ok {

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/emulators"
 	"regent/test/process"
 )
@@ -17,9 +19,7 @@ import (
 func TestDevelopingWithoutTheCloudIsAsPrinted(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../emulators/README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	session := commandsOf(blocksOf(string(text), "console"))
 	if len(session) < 6 || session[0].typed != "make dev" {
 		t.Fatalf("the page has the commands %q", session)
@@ -49,15 +49,11 @@ func startMakeDev(t *testing.T, build string) *makeDev {
 	m.Env = process.Environ("FIRESTORE_EMULATOR_HOST="+emulators.Firestore(t), "PUBSUB_EMULATOR_HOST="+emulators.PubSub(t))
 	m.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	out, in, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	m.Stdout, m.Stderr, m.lines = in, in, bufio.NewScanner(out)
 	err = m.Start()
 	in.Close()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() {
 		if m.ProcessState == nil {
 			syscall.Kill(-m.Process.Pid, syscall.SIGKILL)
@@ -85,9 +81,7 @@ func (m *makeDev) read(text string) {
 // interrupt presses Ctrl-C.
 func (m *makeDev) interrupt(t *testing.T) {
 	t.Helper()
-	if err := syscall.Kill(-m.Process.Pid, syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, syscall.Kill(-m.Process.Pid, syscall.SIGINT))
 	m.read("stopped; nothing is left running")
 	if err := m.Wait(); !strings.Contains(m.said, "stopped; nothing is left running") {
 		t.Errorf("after Ctrl-C: %v\n%s", err, m.said)

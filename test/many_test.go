@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/wire"
 	"regent/test/load"
@@ -122,9 +124,7 @@ func (r *manyRun) leadEach() {
 		took[i] = time.Since(begin)
 		return err
 	})
-	if err != nil {
-		r.Fatal(err)
-	}
+	require.NoError(r, err)
 	r.note("a grant and its release, of 64 at a time", per(time.Since(begin), r.seen), "µs")
 	r.note("… the longest, with every checkpoint", per(slices.Max(took), 1)/1000, "ms")
 }
@@ -145,9 +145,7 @@ func (r *manyRun) gather(kind load.Kind, processes, n int) {
 	for p := range processes {
 		first, beyond := p*n/processes, (p+1)*n/processes
 		c, err := load.Start(load.Config{Kind: kind, Size: beyond - first, First: first, Servers: addresses, Election: r.name + "-led", Lease: leaseOfMany})
-		if err != nil {
-			r.Fatal(err)
-		}
+		require.NoError(r, err)
 		r.Cleanup(c.Leave)
 		started = append(started, c)
 	}
@@ -211,9 +209,7 @@ func (r *manyRun) look(leaders int) {
 	machine.Eventually(r, "the tick is answered", func() bool {
 		begin = time.Now()
 		reply, err := plain.Post(r.servers[0].URL+wire.PathTick, wire.ContentType, nil)
-		if err != nil {
-			r.Fatal(err)
-		}
+		require.NoError(r, err)
 		reply.Body.Close()
 		return reply.StatusCode == http.StatusOK
 	})

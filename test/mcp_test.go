@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 
 	"regent/emulators/need"
 	"regent/httpapi/mcp"
@@ -23,20 +24,14 @@ func node(t *testing.T) func(program string, args ...string) *exec.Cmd {
 	t.Helper()
 	need.Programs(t, "node", "npm")
 	dir, err := filepath.Abs("../.build/model")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, os.MkdirAll(dir, 0o755))
 	for _, name := range []string{"package.json", "client.mjs"} {
 		copyFile(t, filepath.Join("model", name), filepath.Join(dir, name))
 	}
 	const lock = "package-lock.json"
 	wanted, err := os.ReadFile(filepath.Join("model", lock))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if there, err := os.ReadFile(filepath.Join(dir, lock)); err != nil || !bytes.Equal(there, wanted) {
 		copyFile(t, filepath.Join("model", lock), filepath.Join(dir, lock))
 		install := exec.CommandContext(t.Context(), "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
@@ -59,9 +54,7 @@ func copyFile(t *testing.T, from, to string) {
 	if err == nil {
 		err = os.WriteFile(to, text, 0o644)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 }
 
 // The libraries refuse answers that do not match the schemas of their tools. One speaks the present

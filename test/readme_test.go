@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
 	"regent/test/mutants"
@@ -51,9 +52,7 @@ func TestEveryReadmeIsTested(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	want := slices.Sorted(slices.Values(append(slices.Clone(readmePages), testedElsewhere...)))
 	if diff := cmp.Diff(want, slices.Sorted(slices.Values(found))); diff != "" {
 		t.Errorf("pages (-listed +found)\n%s", diff)
@@ -81,9 +80,7 @@ func TestReadmeSessionsWorkAsPrinted(t *testing.T) {
 func made(t *testing.T) string {
 	t.Helper()
 	dir, err := makeOnce()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return dir
 }
 
@@ -132,9 +129,7 @@ func TestReadmeProgramsRun(t *testing.T) {
 		for _, program := range readBlocks(t, "../"+page, "go") {
 			programs++
 			name := filepath.Join(t.TempDir(), "main.go")
-			if err := os.WriteFile(name, []byte(strings.ReplaceAll(program, "http://127.0.0.1:8080", s.URL)), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.WriteFile(name, []byte(strings.ReplaceAll(program, "http://127.0.0.1:8080", s.URL)), 0o600))
 			cmd := exec.CommandContext(within(t, 5*time.Minute), "go", "run", name)
 			cmd.Env = process.Environ()
 			out, err := cmd.CombinedOutput()
@@ -152,9 +147,7 @@ func TestReadmeProgramsRun(t *testing.T) {
 func readBlocks(t *testing.T, name, language string) []string {
 	t.Helper()
 	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return blocksOf(string(text), language)
 }
 
@@ -172,9 +165,7 @@ type command struct{ typed, printed string }
 func readSession(t *testing.T, name string) []command {
 	t.Helper()
 	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return commandsOf(blocksOf(string(text), "console"))
 }
 
@@ -233,20 +224,14 @@ func TestMakeRunServes(t *testing.T) {
 func TestThePromisesRestOnTestsThatExist(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var tests []string
 	for _, pattern := range []string{"*_test.go", "faults/*_test.go", "../leadership/instance/*_test.go", "../httpapi/*_test.go", "../cmd/regent/*_test.go", "../httpapi/kubernetes/*_test.go", "kubernetes/*_test.go"} {
 		files, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, file := range files {
 			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			for _, found := range regexp.MustCompile(`(?m)^func (Test\w+)`).FindAllStringSubmatch(string(text), -1) {
 				tests = append(tests, found[1])
 			}

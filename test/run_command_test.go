@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/test/machine"
 	"regent/test/process"
@@ -34,9 +36,7 @@ func runScript(t *testing.T, server, flags, script string, env ...string) *sessi
 	r.cmd = invoke(t, process.Regent, append(env, "REGENT_SERVER="+server, "dir="+r.dir), args...)
 	r.cmd.Stdout, r.cmd.Stderr = r.create("out"), r.create("err")
 	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := r.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, r.cmd.Start())
 	t.Cleanup(func() {
 		r.cmd.Process.Kill()
 		r.cmd.Wait()
@@ -47,9 +47,7 @@ func runScript(t *testing.T, server, flags, script string, env ...string) *sessi
 func (r *session) create(name string) *os.File {
 	r.t.Helper()
 	f, err := os.Create(filepath.Join(r.dir, name))
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	require.NoError(r.t, err)
 	r.t.Cleanup(func() { f.Close() })
 	return f
 }
@@ -330,9 +328,7 @@ func TestACooldownHoldsForARunThatIsStartedAgain(t *testing.T) {
 	s := inFile(t).serve(t)
 	const cooldown = 20 * time.Second
 	_, err := s.client.Do(t.Context(), leadership.Configure{Election: "e", Config: leadership.Config{Term: leadership.TermPolicy{Budget: leadership.Counters{Tasks: 1}, Cooldown: cooldown}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	own := []string{"CLOUD_RUN_JOB=web", "CLOUD_RUN_TASK_INDEX=1"} // a name of its own, whatever the machine is called
 	first := runScript(t, s.URL, "e --lease 2s --report-file "+t.TempDir()+"/report.json", `echo '{"tasks":2}' >$REGENT_REPORT_FILE; exec sleep 60`, own...)
 	first.end(120)

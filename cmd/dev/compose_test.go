@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -32,15 +33,11 @@ type composeFile struct {
 func readCompose(t *testing.T) composeFile {
 	t.Helper()
 	text, err := os.ReadFile("../../emulators/compose.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var c composeFile
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	decoder.KnownFields(true)
-	if err := decoder.Decode(&c); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, decoder.Decode(&c))
 	return c
 }
 
@@ -48,9 +45,7 @@ func TestComposeServesAsMakeDevDoes(t *testing.T) {
 	t.Parallel()
 	c := readCompose(t)
 	s, err := parse(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if len(c.Services) != 4 {
 		t.Errorf("%d services, want two emulators and two instances", len(c.Services))
 	}
@@ -75,9 +70,7 @@ func TestComposeStartsTheEmulatorsOfMakeDev(t *testing.T) {
 	t.Parallel()
 	c := readCompose(t)
 	s, err := parse(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, kind := range s.kinds() {
 		emulator := c.Services[string(kind)]
 		if want := "${EMULATORS_IMAGE:-" + kind.Image() + "}"; emulator.Image != want {

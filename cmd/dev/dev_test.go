@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/emulators"
 	"regent/emulators/need"
 	"regent/leadership"
@@ -23,9 +25,7 @@ func TestTwoInstancesServeOneStoreUntilASignal(t *testing.T) {
 			p := start(t, "-store", store)
 			first, second := p.ready(t)
 			grant, err := newClient(t, first).Acquire(t.Context(), leadership.AcquireRequest{Election: "reports", CandidateID: "ann"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			reading, err := newClient(t, second).Read(t.Context(), leadership.ReadRequest{Election: "reports", Strong: true})
 			if err != nil || reading.Lease.Token != grant.Token || reading.Lease.LeaderID != "ann" {
 				t.Errorf("the second instance reads %+v, %v", reading.Lease, err)
@@ -47,9 +47,7 @@ func TestNothingIsLeftAfterAKill(t *testing.T) {
 	for _, kind := range []emulators.Kind{emulators.KindFirestore, emulators.KindPubSub} {
 		pids = append(pids, emulatorOf(t, p.host(t, kind))...)
 	}
-	if err := p.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.Process.Kill())
 	for _, pid := range pids {
 		wantGone(t, pid)
 	}
@@ -60,9 +58,7 @@ func TestAnInstanceThatIsKilledComesBackAndTheOtherGoesOn(t *testing.T) {
 	p := start(t, "-restart", "1ms")
 	first, second := p.ready(t)
 	before := p.pid(t, 1)
-	if err := syscall.Kill(before, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, syscall.Kill(before, syscall.SIGKILL))
 	p.await(t, "instance 1 ("+first+") has ended; the other goes on")
 	if _, err := ask(t.Context(), second+"/health/ready"); err != nil {
 		t.Errorf("the other: %v", err)
@@ -82,9 +78,7 @@ func TestItIsSaidWhenNoInstanceIsLeft(t *testing.T) {
 	p := start(t, "-restart", "1h")
 	p.ready(t)
 	for n, want := range []string{"has ended; the other goes on", "has ended; the other is away, too"} {
-		if err := syscall.Kill(p.pid(t, n+1), syscall.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, syscall.Kill(p.pid(t, n+1), syscall.SIGKILL))
 		p.await(t, want)
 	}
 	p.end(t, os.Interrupt)
@@ -137,13 +131,9 @@ func TestWhatIsMissingIsSaid(t *testing.T) {
 		need.Lacks(t, "no gcloud to run without Java")
 	}
 	withoutJava := t.TempDir()
-	if err := os.Symlink(gcloud, filepath.Join(withoutJava, "gcloud")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Symlink(gcloud, filepath.Join(withoutJava, "gcloud")))
 	squatter, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer squatter.Close()
 	for name, c := range map[string]struct {
 		path, source, host string
@@ -178,9 +168,7 @@ func TestAFolderOfLogsIsForOneRun(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	mine, err := lock(filepath.Join(dir, "lock"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer mine.Close()
 	err = run(t.Context(), []string{"-dir", dir, "-regent", "/nowhere/regent"})
 	if err == nil || !strings.Contains(err.Error(), "another make dev uses "+dir) || !strings.Contains(err.Error(), "BUILD=") {

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/emulators"
 	"regent/emulators/need"
 	"regent/leadership/client"
@@ -69,15 +71,11 @@ func startBy(t *testing.T, by, env []string, args ...string) *running {
 	p.Cmd = exec.Command(command[0], command[1:]...)
 	p.Env = append(append(os.Environ(), env...), "DEV_TEST_COMMAND=1")
 	out, in, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	p.Stdout, p.Stderr, p.lines = in, in, bufio.NewScanner(out)
 	err = process.Begin(p.Cmd)
 	in.Close()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() {
 		p.Process.Kill()
 		io.Copy(io.Discard, out) // until the last process that holds it has ended
@@ -131,9 +129,7 @@ func (p *running) ready(t *testing.T) (first, second string) {
 // end sends a signal, and requires a clean end.
 func (p *running) end(t *testing.T, s os.Signal) {
 	t.Helper()
-	if err := p.Process.Signal(s); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.Process.Signal(s))
 	p.read(t, "stopped; nothing is left running", "make dev:")
 	if err := p.Wait(); err != nil {
 		t.Errorf("after %v: %v, want exit status 0:\n%s", s, err, p.said)
@@ -144,13 +140,9 @@ func (p *running) end(t *testing.T, s os.Signal) {
 func (p *running) pid(t *testing.T, number int) int {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(p.dir, fmt.Sprintf("instance-%d.pid", number)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return pid
 }
 
@@ -188,9 +180,7 @@ func emulatorOf(t *testing.T, host string) (pids []int) {
 func (p *running) host(t *testing.T, kind emulators.Kind) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(p.dir, "env"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_, rest, _ := strings.Cut(string(text), kind.Variable()+"=")
 	host, _, _ := strings.Cut(rest, "\n")
 	return host
@@ -199,8 +189,6 @@ func (p *running) host(t *testing.T, kind emulators.Kind) string {
 func newClient(t *testing.T, url string) *client.Client {
 	t.Helper()
 	c, err := client.New(client.Config{Server: url})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return c
 }

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/emulators"
 	"regent/emulators/need"
 )
@@ -136,9 +138,7 @@ func TestSignalsArePassedOn(t *testing.T) {
 		cmd, _, _ := command(one(t), "--only", "spanner", "--", "sh", "-c", script)
 		lines := startReading(t, cmd)
 		wantLine(t, lines, "up")
-		if err := cmd.Process.Signal(s); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, cmd.Process.Signal(s))
 		wantLine(t, lines, "got")
 		_ = cmd.Wait()
 		if got := cmd.ProcessState.ExitCode(); got != 9 {
@@ -154,9 +154,7 @@ func TestWithoutACommandTheEmulatorsStayUntilASignal(t *testing.T) {
 	cmd, _, _ := command([]string{"SPANNER_EMULATOR_HOST=", "REGENT_EMULATORS="}, "--only", "spanner")
 	host := strings.TrimPrefix(wantLine(t, startReading(t, cmd), "export SPANNER_EMULATOR_HOST="), "export SPANNER_EMULATOR_HOST=")
 	dial(t, host, true)
-	if err := cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, cmd.Process.Signal(os.Interrupt))
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("wait: %v, want exit status 0", err)
 	}
@@ -167,12 +165,8 @@ func startReading(t *testing.T, cmd *exec.Cmd) *bufio.Scanner {
 	t.Helper()
 	cmd.Stdout = nil
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	return bufio.NewScanner(out)
 }

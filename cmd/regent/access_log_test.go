@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/httpapi/access/authn"
 	"regent/leadership"
 	"regent/leadership/instance"
@@ -22,9 +24,7 @@ func TestCallersThatAreNotKnownDoNotFillTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
 		a, err := openAccess(t.Context(), accessSettings{auth: authNone}, nil, &measures{Metrics: newTestMetrics(t), log: newLogTo(&log, false, "")})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		refuse := func(calls int) (lines int) {
 			log.Reset()
 			for range calls {
@@ -44,16 +44,12 @@ func TestCallersThatAreNotKnownDoNotFillTheLog(t *testing.T) {
 
 func TestCallersThatNoGrantNamesDoNotFillTheLog(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "access.yaml")
-	if err := os.WriteFile(file, []byte("grants: [{principals: [ann@test, '*'], roles: [observer], elections: [reports]}]"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(file, []byte("grants: [{principals: [ann@test, '*'], roles: [observer], elections: [reports]}]"), 0o600))
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
 		s := accessSettings{auth: authOIDC, issuers: []string{defaultIssuer}, audiences: []string{"regent"}, file: file}
 		a, err := openAccess(t.Context(), s, nil, &measures{Metrics: newTestMetrics(t), log: newLogTo(&log, false, "")})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		verbs := wire.Verbs()
 		row := &verbs[slices.IndexFunc(verbs, func(r wire.Row) bool { return r.Verb == wire.VerbAcquire })]
 		for name, want := range map[string]int{"ann@test": 1000, "eve@test": 100} {
@@ -77,9 +73,7 @@ func TestACallerIsVerifiedAtOnceOrNot(t *testing.T) {
 		a := &access{}
 		if auth == authOIDC {
 			o, err := authn.NewOIDC(authn.OIDCConfig{Issuers: []string{defaultIssuer}, Audiences: []string{"regent"}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			a.who = o
 		}
 		if r := httptest.NewRequest("GET", "/v1/elections", nil); a.verified(r) != (auth == authNone) {

@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 
 	"regent/cmd/regent/internal/apply"
 	"regent/leadership"
@@ -27,9 +28,7 @@ import (
 func fileOf(t *testing.T, text string) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "elections.yaml")
-	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
 	return name
 }
 
@@ -38,9 +37,7 @@ func fileOf(t *testing.T, text string) string {
 func throughProxy(t *testing.T, env []string, before func(http.ResponseWriter, *http.Request) bool) []string {
 	t.Helper()
 	target, err := url.Parse(strings.TrimPrefix(env[0], "REGENT_SERVER="))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	proxy := httputil.NewSingleHostReverseProxy(target)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !before(w, r) {
@@ -130,9 +127,7 @@ func outcomes(t *testing.T, out string) (all []outcome) {
 	t.Helper()
 	for line := range strings.Lines(out) {
 		var o outcome
-		if err := json.Unmarshal([]byte(line), &o); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, json.Unmarshal([]byte(line), &o))
 		all = append(all, o)
 	}
 	return all

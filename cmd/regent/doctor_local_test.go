@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 
 	"regent/cmd/regent/internal/cloud"
 )
@@ -61,9 +62,7 @@ func TestDoctorAsksAServiceOfThisMachineWhetherItIsReady(t *testing.T) {
 	}))
 	t.Cleanup(s.Close)
 	settings := doctorSettings{store: "spanner:projects/p/instances/i/databases/d", events: noEvents, members: noMembers, auth: authNone, services: []string{s.URL + "/"}}
-	if err := settings.validate(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, settings.validate())
 	for _, c := range []struct {
 		status int
 		result string

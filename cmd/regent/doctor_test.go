@@ -7,6 +7,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // says runs regent doctor on a local store, and requires the exit code and some texts.
@@ -25,13 +27,9 @@ func changeLog(t *testing.T, path string, change func(content []byte)) {
 	t.Helper()
 	name := filepath.Join(path, "log-0000000001")
 	content, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	change(content)
-	if err := os.WriteFile(name, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(name, content, 0o600))
 }
 
 func TestDoctorSaysWhetherALocalStoreIsSound(t *testing.T) {
@@ -57,9 +55,7 @@ func TestDoctorSaysWhetherALocalStoreIsSound(t *testing.T) {
 	says(t, path, exitDone, "closed cleanly", "fencing token 4")
 	access := filepath.Join(t.TempDir(), "access.yaml")
 	for text, result := range map[string]string{"{principals: [a@b.c], roles: [observer], elections: [reports]}": "access file +ok", "{principals: [a@b.c], roles: [king]}": "access file +FAILED .*#access-file"} {
-		if err := os.WriteFile(access, []byte("grants: ["+text+"]"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(access, []byte("grants: ["+text+"]"), 0o600))
 		if r := regent(t, nil, "doctor --store file:"+path+" --access "+access); !regexp.MustCompile(result).MatchString(r.out) {
 			t.Errorf("doctor of %s says %s", text, r.out)
 		}
@@ -73,9 +69,7 @@ func TestDoctorSaysWhetherALocalStoreIsSound(t *testing.T) {
 func TestFailuresLeadToAnEntryOfThePage(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("TROUBLESHOOTING.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, e := range entries {
 		if e.anchor == "" {
 			continue

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/httpapi"
 	"regent/httpapi/access/authn"
 )
@@ -25,9 +27,7 @@ func TestMetadataOfTheIssuersIsThereForModelsWhereTokensAreVerifiedHere(t *testi
 		"none":                       {accessSettings{auth: authNone}, true, false},
 	} {
 		d, err := openDoors(serviceSettings{access: c.access, mcp: c.mcp}, &access{}, nil, httpapi.Config{}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if _, there := d.byPath[authn.ResourcePath]; there != c.there {
 			t.Errorf("%s: the metadata is there: %v", what, there)
 		}
@@ -38,9 +38,7 @@ func TestMetadataOfTheIssuersIsThereForModelsWhereTokensAreVerifiedHere(t *testi
 func TestADoorThatIsShutNamesItsFlag(t *testing.T) {
 	t.Parallel()
 	d, err := openDoors(serviceSettings{}, nil, nil, httpapi.Config{}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for path, flag := range map[string]string{"/apis": "--kubernetes", "/mcp": "--mcp", "/ui": "--ui"} {
 		w := httptest.NewRecorder()
 		d.byPath[path].Handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 
 	"regent/leadership/wire"
 )
@@ -60,9 +61,7 @@ func TestADrillShowsHowLongNobodyLedAndWhetherTheLeaderStopped(t *testing.T) {
 	d = drills(t, env, "6")
 	c.advance(37 * time.Second) // and bob does not stop; its lease has run out 7 s ago
 	ticked, err := http.Post(strings.TrimPrefix(env[0], "REGENT_SERVER=")+wire.PathTick, wire.ContentType, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	ticked.Body.Close()
 	d.wantLines(t,
 		`{"election":"jobs.a","leader":"bob","fencingToken":2,"ended":"expired","inTime":false,"vacantMs":7000,"successor":"cleo","successorToken":3}`,

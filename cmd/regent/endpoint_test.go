@@ -20,6 +20,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/httpapi/mcp"
 	"regent/leadership/wire"
 )
@@ -28,35 +30,25 @@ import (
 func writeCertificate(t *testing.T, files certificateSettings, serial int64) *x509.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(serial), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	writePEM(t, files.cert, "CERTIFICATE", der)
 	writePEM(t, files.key, "PRIVATE KEY", keyDER)
 	made, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return made
 }
 
 func writePEM(t *testing.T, path, kind string, der []byte) {
 	t.Helper()
-	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600))
 }
 
 func certificateFiles(t *testing.T) certificateSettings {
@@ -70,9 +62,7 @@ func serveHTTPS(t *testing.T, files certificateSettings) (*endpoint, *bytes.Buff
 	t.Helper()
 	log := new(bytes.Buffer)
 	at, err := openEndpoint(serviceSettings{listen: "127.0.0.1:0", certificate: files}, slog.New(slog.NewTextHandler(log, nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	server, _ := newServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, r.Proto) }), nil, slog.New(slog.DiscardHandler))
 	go at.serve(server)
 	t.Cleanup(func() { server.Close() })
@@ -90,14 +80,10 @@ func dial(trusted *x509.Certificate, config *tls.Config) *http.Client {
 func shows(t *testing.T, c *http.Client, at *endpoint) (serial int64, proto string) {
 	t.Helper()
 	response, err := c.Get("https://" + at.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return response.TLS.PeerCertificates[0].SerialNumber.Int64(), string(body)
 }
 
@@ -144,9 +130,7 @@ func TestABrokenNewCertificateKeepsTheOldOneAndIsLoggedOnce(t *testing.T) {
 	if serial, _ := shows(t, dial(first, &tls.Config{}), at); serial != 1 {
 		t.Errorf("certificate %d is shown, want the old one", serial)
 	}
-	if err := os.Remove(files.key); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Remove(files.key))
 	at.certificate.reload()
 	third := writeCertificate(t, files, 3)
 	at.certificate.reload()
@@ -207,9 +191,7 @@ func TestReadersThatLeaveOverHTTP2DoNotHarmTheService(t *testing.T) {
 	for i := range 30 {
 		ctx, leave := context.WithCancel(t.Context())
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, server+"/v1/events", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		response, err := caller.Do(request)
 		if err != nil {
 			t.Fatalf("stream %d: %v", i+1, err)
@@ -255,14 +237,10 @@ func TestServeAnswersUnderLocalAndAllowedNamesOnly(t *testing.T) {
 func statusUnder(t *testing.T, host, url string) int {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	request.Host = host
 	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	response.Body.Close()
 	return response.StatusCode
 }

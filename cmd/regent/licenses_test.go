@@ -17,6 +17,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 var update = flag.Bool("update", false, "write licenses.txt")
@@ -47,9 +49,7 @@ func linkedPackages(t *testing.T) (all []linked) {
 	cmd.Env = append(os.Environ(), "GOOS=linux", "GOARCH=amd64", "CGO_ENABLED=0", "GOFLAGS=-tags=disable_grpc_modules,grpcnotrace")
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for d := json.NewDecoder(bytes.NewReader(out)); ; {
 		var p linked
 		if err := d.Decode(&p); errors.Is(err, io.EOF) {
@@ -111,9 +111,7 @@ func notices(t *testing.T) string {
 func goroot(t *testing.T) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "go", "env", "GOROOT").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return strings.TrimSpace(string(out))
 }
 
@@ -121,17 +119,13 @@ func goroot(t *testing.T) string {
 func legalFiles(t *testing.T, dir string) (texts []string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, entry := range entries {
 		if entry.IsDir() || !legal.MatchString(entry.Name()) || filepath.Ext(entry.Name()) == ".go" {
 			continue
 		}
 		text, err := os.ReadFile(filepath.Join(dir, entry.Name()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		texts = append(texts, strings.Trim(strings.ReplaceAll(string(text), "\r\n", "\n"), "\n"))
 	}
 	return texts
@@ -144,9 +138,7 @@ func TestLicensesAreThoseOfTheModulesInTheBinary(t *testing.T) {
 	}
 	want := notices(t)
 	if *update {
-		if err := os.WriteFile("licenses.txt", []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile("licenses.txt", []byte(want), 0o644))
 		return
 	}
 	got, err := os.ReadFile("licenses.txt")

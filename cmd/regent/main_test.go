@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/cmd/regent/internal/leash"
 	"regent/httpapi"
 	"regent/leadership"
@@ -95,9 +97,7 @@ func newTestInstance(t testing.TB, c instance.Config) *instance.Instance {
 	t.Helper()
 	c.Alone = true
 	inst, err := instance.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -26,17 +27,11 @@ func modelOf(t *testing.T, env []string, more ...string) (m *sdk.ClientSession, 
 	cmd = itself(t, append([]string{"mcp"}, more...)...)
 	cmd.Env = append(cmd.Env, env...)
 	hears, says, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	cmd.Stdin = hears
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
 	hears.Close()
 	t.Cleanup(func() { says.Close() })
 	c := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
@@ -63,9 +58,7 @@ func TestAModelLeadsThroughAProcessOfItsOwn(t *testing.T) {
 			if err != nil || r.IsError || r.StructuredContent.(map[string]any)["candidateId"] != "agent-7" {
 				t.Fatalf("lead: %v, %+v", err, r)
 			}
-			if err := end(cmd, endInput); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, end(cmd, endInput))
 			_ = m.Wait() // the session has ended with its process
 			if err := cmd.Wait(); err != nil {
 				t.Errorf("the process ended with %v", err)
@@ -82,9 +75,7 @@ func TestTheSkillNamesEveryToolAndNoOther(t *testing.T) {
 	text := regent(t, nil, "skill").want(t, exitDone).out
 	m, _, _ := modelOf(t, []string{"REGENT_SERVER=http://127.0.0.1:1"})
 	list, err := m.ListTools(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	there := map[string]bool{}
 	for _, tool := range list.Tools {
 		there[tool.Name] = true

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/service"
 	"regent/store"
@@ -22,9 +24,7 @@ func fileWith(t *testing.T) string {
 	inFile(t, spec, func(s *service.Service) {
 		for range 2 {
 			g, err := s.Acquire(t.Context(), leadership.AcquireRequest{Election: "free", CandidateID: "ann"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if _, err := s.Do(t.Context(), leadership.Release{LeaseRequest: leadership.LeaseRequest{Election: "free", CandidateID: "ann", Key: g.Key, Token: g.Token}}); err != nil {
 				t.Fatal(err)
 			}
@@ -39,9 +39,7 @@ func fileWith(t *testing.T) string {
 func inFile(t *testing.T, spec string, do func(*service.Service)) {
 	t.Helper()
 	s, err := store.Open(t.Context(), spec, store.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer s.Close()
 	do(service.New(s))
 }
@@ -141,9 +139,7 @@ func TestAStoreInUseIsNeitherMovedNorRaised(t *testing.T) {
 	t.Parallel()
 	spec, served := fileWith(t), "file:"+filepath.Join(t.TempDir(), "served.db")
 	s, err := store.Open(t.Context(), served, store.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer s.Close()
 	for _, args := range []string{"admin migrate --from " + served + " --store " + spec, "admin migrate --from " + spec + " --store " + served, "admin raise --above 10 --store " + served} {
 		if r := regent(t, nil, args).want(t, exitOther); !strings.Contains(r.err, "in use by another process") {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 )
 
@@ -22,13 +24,9 @@ func TestAPeerIsAskedWithAnIdentity(t *testing.T) {
 	}))
 	t.Cleanup(peer.Close)
 	file := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(file, []byte("a.b.c\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(file, []byte("a.b.c\n"), 0o600))
 	all, err := peerSettings{urls: map[string]string{"eu": peer.URL}, files: map[string]string{"eu": file}}.peers()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_, err = all.Check(t.Context(), "eu", leadership.TokenCheck{Election: "orders.eu", Token: 1})
 	if got := <-asked; got != "Bearer a.b.c" {
 		t.Errorf("asked with %q", got)

@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership/client"
 	"regent/leadership/client/clienttest"
 	"regent/test/process"
@@ -43,13 +45,9 @@ func TestTheLeaderEndpointSaysWhoLeadsByTheDeadlineOfTheLease(t *testing.T) {
 		config.Clock = func() time.Duration { return now() + time.Duration(clock.Load()) }
 		config.Candidate = client.Candidate{ID: "ann", LeaseDuration: 30 * time.Second}
 		c, err := client.New(config)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		l, err := c.Campaign(t.Context(), "reports")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		e.lease.Store(l)
 		says("while it leads", "GET", 200, `{"election":"reports","candidateId":"ann","fencingToken":1}`)
 		says("while it leads", "HEAD", 200, "")
@@ -71,9 +69,7 @@ func TestALeaderEndpointThatCannotBeOpenedIsAnErrorBeforeALeaseIsAskedFor(t *tes
 		}
 	}
 	busy, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer busy.Close()
 	w := startRun(t, env, "reports", "--leader-endpoint", busy.Addr().String(), "--", "true")
 	w.ends(t, exitNotRun)
@@ -89,9 +85,7 @@ func TestARunAnswersAtItsLeaderEndpoint(t *testing.T) {
 	t.Parallel()
 	p := startProcess(t, "--store", "memory:")
 	address, err := process.Address()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	first := startRun(t, p.env, "reports", "--candidate", "ann", "--", "sh", "-c", worker)
 	first.says(t, "leads 1")
 	second := startRun(t, p.env, "reports", "--candidate", "bob", "--leader-endpoint", address, "--", "sh", "-c", worker)
@@ -99,9 +93,7 @@ func TestARunAnswersAtItsLeaderEndpoint(t *testing.T) {
 	get := func(code int, want string) {
 		t.Helper()
 		reply, err := http.Get("http://" + address + "/")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer reply.Body.Close()
 		body, _ := io.ReadAll(reply.Body)
 		if reply.StatusCode != code || !strings.Contains(string(body), want) || reply.Header.Get("Content-Type") != "application/json" {

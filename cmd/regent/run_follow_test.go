@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/test/machine"
 )
 
@@ -35,9 +37,7 @@ func TestACommandFollowsEachLeaderAndNeverRunsBesideTheOwnCommand(t *testing.T) 
 	log := followLog(filepath.Join(t.TempDir(), "log"))
 	ending := func(takes string) {
 		t.Helper()
-		if err := os.WriteFile(string(log)+".takes", []byte(takes), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(string(log)+".takes", []byte(takes), 0o600))
 	}
 	ending("0.1")
 	leads := func(id, metadata, says string) *wrapper {

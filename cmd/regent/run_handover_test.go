@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/wire"
 	"regent/test/machine"
@@ -39,17 +41,11 @@ func startCommand(t *testing.T, env []string, args ...string) *wrapper {
 	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
 	cmd.Env = append(process.Environ(beRegent, "HOME="+t.TempDir()), env...)
 	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	cmd.Stderr = log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, cmd.Start())
 	t.Cleanup(func() {
 		cmd.Process.Kill()
 		io.Copy(io.Discard, out)
@@ -87,9 +83,7 @@ func eventTypes(t *testing.T, env []string) (types []leadership.EventType) {
 	t.Helper()
 	for line := range strings.Lines(regent(t, env, "history reports --output json").want(t, exitDone).out) {
 		var e wire.Event
-		if err := json.Unmarshal([]byte(line), &e); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, json.Unmarshal([]byte(line), &e))
 		types = append(types, e.Type)
 	}
 	return types
@@ -107,9 +101,7 @@ func TestARunHandsOverToTheOneThatWaitsBeforeItsCommandIsStopped(t *testing.T) {
 	t.Parallel()
 	p := startProcess(t, "--store", "memory:")
 	ready := filepath.Join(t.TempDir(), "ready")
-	if err := syscall.Mkfifo(ready, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, syscall.Mkfifo(ready, 0o600))
 	first := startRun(t, p.env, "reports", "--candidate", "ann", "--hand-over", "--within", "5m", "--", "sh", "-c", worker)
 	first.says(t, "leads 1")
 	second := startRun(t, p.env, "reports", "--candidate", "bob", "--hand-over", "--on-succession",
@@ -152,9 +144,7 @@ func TestASecondSignalDoesNotWaitForTheSuccessor(t *testing.T) {
 	t.Parallel()
 	p := startProcess(t, "--store", "memory:")
 	loads := filepath.Join(t.TempDir(), "loads")
-	if err := syscall.Mkfifo(loads, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, syscall.Mkfifo(loads, 0o600))
 	first := startRun(t, p.env, "reports", "--candidate", "ann", "--hand-over", "--within", "10m", "--", "sh", "-c", worker)
 	first.says(t, "leads 1")
 	second := startRun(t, p.env, "reports", "--candidate", "bob", "--on-succession", "echo loads >"+loads+"; sleep 3600", "--", "sh", "-c", worker)

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/client"
 	"regent/test/machine"
@@ -24,9 +26,7 @@ func quorate(t *testing.T, flags ...string) (r *wrapper, come, leave func(), pid
 	p := startProcess(t, "--store", "memory:")
 	regent(t, p.env, "configure reports --policy", `{"quorum":{"electorate":["ann","bob","cyd"],"need":"majority","grace":"1s"}}`).want(t, exitDone)
 	server, err := client.New(client.Config{Server: p.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	come = func() {
 		t.Helper()
 		join := leadership.JoinRequest{Election: "reports", CandidateID: "bob", Role: leadership.RoleFollower, TTL: 5 * time.Minute}
@@ -36,9 +36,7 @@ func quorate(t *testing.T, flags ...string) (r *wrapper, come, leave func(), pid
 	}
 	leave = func() {
 		t.Helper()
-		if err := server.Leave(t.Context(), leadership.LeaveRequest{Election: "reports", CandidateID: "bob"}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, server.Leave(t.Context(), leadership.LeaveRequest{Election: "reports", CandidateID: "bob"}))
 	}
 	come()
 	r = startRun(t, p.env, append(append([]string{"reports", "--candidate", "ann", "--lease", "10s"}, flags...), "--", "sh", "-c", pidWorker)...)
@@ -46,9 +44,7 @@ func quorate(t *testing.T, flags ...string) (r *wrapper, come, leave func(), pid
 		t.Fatal(r.logged())
 	}
 	pid, err = strconv.Atoi(r.lines.Text())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return r, come, leave, pid
 }
 

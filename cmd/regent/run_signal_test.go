@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/cmd/regent/internal/leash"
 	"regent/httpapi/apitest"
 	"regent/leadership"
@@ -78,9 +80,7 @@ func TestSignalWhileFollowersAreAwaitedEndsTheRun(t *testing.T) {
 	r.wait, r.awaitFollowers = forever, 1
 	r.server = server.Client(client.Candidate{})
 	lease, err := r.campaign(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r.signals <- syscall.SIGTERM
 	_, err = r.awaitedTerm(context.Background(), lease)
 	var end exitStatus

@@ -19,6 +19,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -92,9 +93,7 @@ func TestServeWaitsForItsLastLine(t *testing.T) {
 func openCall(t *testing.T, address string) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { conn.Close() })
 	fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n", wire.Path("e", wire.Acquire))
 	if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil || !strings.Contains(line, "100 Continue") {
@@ -107,9 +106,7 @@ func TestASecondSignalEndsItAtOnce(t *testing.T) {
 	t.Parallel()
 	p := startProcess(t, "--store", "memory:")
 	openCall(t, strings.TrimPrefix(p.URL, "http://"))
-	if err := p.Cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.Cmd.Process.Signal(syscall.SIGTERM))
 	p.Log.Await(t, "stopping")
 	state := p.End(t, syscall.SIGTERM)
 	if status := state.Sys().(syscall.WaitStatus); !status.Signaled() || status.Signal() != syscall.SIGTERM {
@@ -121,9 +118,7 @@ func TestASecondSignalEndsItAtOnce(t *testing.T) {
 func unread(t *testing.T, env []string, args string) result {
 	t.Helper()
 	reader, writer, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	reader.Close()
 	defer writer.Close()
 	var stderr strings.Builder
@@ -150,17 +145,13 @@ func TestClosedLogDoesNotEndTheService(t *testing.T) {
 	t.Parallel()
 	cmd := itself(t, "serve", "--listen", "127.0.0.1:0", "--store", "memory:")
 	log, in, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	cmd.Stderr = in
 	p := process.Start(t, cmd)
 	in.Close()
 	for lines := bufio.NewScanner(log); lines.Scan() && !strings.Contains(lines.Text(), `"serving"`); {
 	}
-	if err := log.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, log.Close())
 	if state := p.End(t, syscall.SIGTERM); state.ExitCode() != exitDone { // it logs that it stops
 		t.Errorf("%v; want that it ended in order", state)
 	}
@@ -236,9 +227,7 @@ func TestMemoryStoreLogsAWarning(t *testing.T) {
 func TestARequiredProbeNeedsAURLToProbe(t *testing.T) {
 	t.Parallel()
 	access := filepath.Join(t.TempDir(), "access.yaml")
-	if err := os.WriteFile(access, []byte("grants: [{principals: [a@b.c], roles: [observer], elections: [reports]}]"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(access, []byte("grants: [{principals: [a@b.c], roles: [observer], elections: [reports]}]"), 0o600))
 	metadata := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Metadata-Flavor", "Google")
 		io.WriteString(w, "elsewhere")
@@ -300,9 +289,7 @@ func TestTheWaitForAStoreEndsWithAnAnswerAMistakeAStopOrLate(t *testing.T) {
 
 func TestServeWaitsForTheRightsToItsStoreOnCloudRunOnly(t *testing.T) {
 	at, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	firestore := grpc.NewServer(grpc.UnknownServiceHandler(func(any, grpc.ServerStream) error { return status.Error(codes.PermissionDenied, "no right yet") }))
 	go firestore.Serve(at)
 	t.Cleanup(firestore.Stop)

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/stretchr/testify/require"
 )
 
 func TestStrangersCauseOneLineAMinuteInTheLog(t *testing.T) {
@@ -45,17 +47,13 @@ func TestJunkOnATLSPortIsCountedAsSuch(t *testing.T) {
 	files := certificateFiles(t)
 	writeCertificate(t, files, 1)
 	at, err := openEndpoint(serviceSettings{listen: "127.0.0.1:0", certificate: files}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	read, write := io.Pipe()
 	server, _ := newServer(http.NotFoundHandler(), nil, slog.New(slog.NewTextHandler(write, nil)))
 	go at.serve(server)
 	t.Cleanup(func() { read.Close(); server.Close() })
 	c, err := net.Dial("tcp", at.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer c.Close()
 	fmt.Fprint(c, "junk junk junk junk")
 	line := make([]byte, 1000)

@@ -13,6 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/instance"
 	"regent/leadership/telemetry"
@@ -115,15 +117,11 @@ func TestAnAccessFileThatBecomesInvalidIsShown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "access.yaml")
 		write := func(text string) {
-			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 		}
 		write("grants: [{principals: [a@b.c], roles: [observer], elections: [reports]}]")
 		file, err := accessSettings{auth: authOIDC, file: path}.openFile(slog.New(slog.DiscardHandler))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		ctx, stop := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		running.Go(func() { file.Run(ctx) })

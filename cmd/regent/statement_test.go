@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership/statement"
 	"regent/test/process"
 )
@@ -28,13 +30,9 @@ func keyFile(t *testing.T, name string) string {
 func keyFileOf(t *testing.T, name string, private any) string {
 	t.Helper()
 	der, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	name = filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(name, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(name, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600))
 	return name
 }
 
@@ -55,9 +53,7 @@ func TestAStatementIsVerifiedAlsoAfterTheServerHasGone(t *testing.T) {
 			t.Errorf("%s", r.out)
 		}
 		set := filepath.Join(t.TempDir(), "jwks.json")
-		if err := os.WriteFile(set, []byte(get(t, server.URL+statement.PathKeys)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(set, []byte(get(t, server.URL+statement.PathKeys)), 0o600))
 		server.Kill()
 		for _, signed := range statements { // each with the keys of this server
 			regent(t, nil, "verify "+signed+" --keys "+set).want(t, exitDone)
@@ -74,9 +70,7 @@ func TestAStatementIsVerifiedAlsoAfterTheServerHasGone(t *testing.T) {
 func TestKeysThatCannotSignAreRefusedByName(t *testing.T) {
 	t.Parallel()
 	long, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	other, good := keyFileOf(t, "rsa.pem", long), keyFile(t, "key.pem")
 	for flags, says := range map[string]string{
 		"--statement-key " + other:                              "--statement-key " + other + ": statement: the key cannot be used; it must be Ed25519 or P-256",
@@ -132,21 +126,15 @@ func TestVerifyAnswersAProxy(t *testing.T) {
 	server := startProcess(t, "--store", "memory:", "--statement-key", keyFile(t, "key.pem"))
 	var grant struct{ Statement string }
 	text := regent(t, server.env, "acquire reports --candidate ann --lease 1h --statement --output json").want(t, exitDone).out
-	if err := json.Unmarshal([]byte(text), &grant); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal([]byte(text), &grant))
 	verdict := func(of, sent string, want int) {
 		t.Helper()
 		request, err := http.NewRequestWithContext(t.Context(), "GET", of+"/any", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		request.Header["Regent-Statement"] = strings.Split(sent, " ")
 		request.Header["Regent-Fencing-Token"] = []string{"99"} // a forged header
 		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		response.Body.Close()
 		if token := response.Header.Get("Regent-Fencing-Token"); response.StatusCode != want || (token == "1") != (want == http.StatusOK) {
 			t.Errorf("%q: status %d with the token %q, want %d", sent, response.StatusCode, token, want)
@@ -160,9 +148,7 @@ func TestVerifyAnswersAProxy(t *testing.T) {
 
 	set := filepath.Join(t.TempDir(), "jwks.json")
 	keys := func(text string) {
-		if err := os.WriteFile(set, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(set, []byte(text), 0o600))
 	}
 	keys(get(t, startProcess(t, "--store", "memory:", "--statement-key", keyFile(t, "old.pem")).URL+statement.PathKeys))
 	reading := process.Serve(t, itself(t, "verify", "--listen", "127.0.0.1:0", "--election", "reports", "--keys", set))

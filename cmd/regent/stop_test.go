@@ -15,6 +15,7 @@ import (
 
 	"regent/httpapi"
 
+	"github.com/stretchr/testify/require"
 	metric "go.opentelemetry.io/otel/metric/noop"
 	trace "go.opentelemetry.io/otel/trace/noop"
 
@@ -32,9 +33,7 @@ import (
 func listen(t *testing.T) net.Listener {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { listener.Close() })
 	return listener
 }
@@ -127,8 +126,6 @@ func TestAStoreThatHasFailedForGoodEndsTheService(t *testing.T) {
 func newTestMetrics(t *testing.T) *telemetry.Metrics {
 	t.Helper()
 	m, err := telemetry.New(metric.NewMeterProvider(), trace.NewTracerProvider())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return m
 }

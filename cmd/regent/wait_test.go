@@ -13,6 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/wire"
 )
@@ -159,9 +161,7 @@ func TestInterruptLeavesTheLine(t *testing.T) {
 	cmd := itself(t, "acquire", "e", "--candidate", "a", "--wait", "forever")
 	var printed strings.Builder
 	cmd.Env, cmd.Stdout, cmd.Stderr = append(cmd.Env, env...), &printed, &printed
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, cmd.Start())
 	<-waits
 	cmd.Process.Signal(os.Interrupt)
 	cmd.Wait()

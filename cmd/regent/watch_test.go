@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
 )
@@ -274,12 +275,8 @@ func TestSignalEndsAWatchWithoutAnError(t *testing.T) {
 		var stderr strings.Builder
 		cmd.Env, cmd.Stderr = append(cmd.Env, env...), &stderr
 		stdout, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
+		require.NoError(t, cmd.Start())
 		lines := bufio.NewScanner(stdout)
 		lines.Scan()
 		lines.Scan() // the watch has begun

@@ -5,6 +5,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 const (
@@ -86,9 +88,7 @@ func TestAKeyThatTheServerChoseIsNotRepeatedLater(t *testing.T) {
 	t.Parallel()
 	c := New(t)
 	grant := strings.TrimSuffix(held, "}") + `,"key":"` + key + `"}`
-	if err := c.check(exchange("POST /v1/elections/planner:acquire", `{"candidateId":"agent-7"}`, 200, isJSON, grant)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.check(exchange("POST /v1/elections/planner:acquire", `{"candidateId":"agent-7"}`, 200, isJSON, grant)))
 	if err := c.check(exchange("GET /v1/elections/planner", "", 200, isJSON, strings.Replace(held, `"state"`, `"metadata":{"a":"`+key+`"},"state"`, 1))); err == nil {
 		t.Error("a read with the key passes")
 	}

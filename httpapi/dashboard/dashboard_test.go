@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 
 	"regent/httpapi/access/authn"
 	"regent/httpapi/access/authz"
@@ -38,9 +39,7 @@ func guarded(t *testing.T, role wire.Role) http.Handler {
 func over(t *testing.T, role wire.Role, elections string) http.Handler {
 	t.Helper()
 	access, err := authz.ParseAccess([]byte("grants: [{principals: [ann@example.com], roles: ["+string(role)+"], elections: [\""+elections+"\"]}]"), authz.Admitted)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	gate := authz.NewGate(func() *authz.Access { return access }, func(context.Context, authz.Record) { t.Error("the question left a record") })
 	return dashboard.New(dashboard.Visitor(instance.Guard(nil, gate)))
 }
@@ -58,9 +57,7 @@ func TestAVisitorIsToldWhatItsRoleAllows(t *testing.T) {
 		"admin":            slices.Concat(look, left, orders),
 	} {
 		body, err := io.ReadAll(get(guarded(t, role), &authn.Principal{Issuer: "i", Subject: "s", Email: "ann@example.com"}, "/ui/visitor?election=reports").Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var got struct {
 			Principal string      `json:"principal"`
 			May       []wire.Verb `json:"may"`
@@ -91,9 +88,7 @@ func TestAVisitorIsToldOverWhichElectionsItMayGiveOrders(t *testing.T) {
 		{"halter", "*", "/ui/visitor", nil},
 	} {
 		body, err := io.ReadAll(get(over(t, c.role, c.elections), &authn.Principal{Issuer: "i", Subject: "s", Email: "ann@example.com"}, c.path).Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var got struct {
 			Orders orders `json:"orders"`
 		}
@@ -126,9 +121,7 @@ func TestThePageRunsNothingButItsOwnFiles(t *testing.T) {
 			t.Errorf("%s: policy %q", path, csp)
 		}
 		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, inline := range []string{"<script>", "<style", " style=", " onclick=", "https://"} {
 			if strings.HasSuffix(path, "/") && strings.Contains(string(body), inline) {
 				t.Errorf("%s has %q in it", path, inline)

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/httpapi/access/authn"
 	"regent/httpapi/access/authn/issuertest"
 	"regent/httpapi/dashboard"
@@ -34,13 +36,9 @@ func TestAVisitorWithoutACredentialGetsThePageAndIsToldToSignIn(t *testing.T) {
 	issuer, proxy := issuertest.New(), issuertest.NewProxy()
 	const audience, forProxy = "https://regent.test", "/projects/1/locations/europe-west1/services/regent"
 	oidc, err := authn.NewOIDC(authn.OIDCConfig{Issuers: []string{issuer.URL()}, Audiences: []string{audience}, Transport: issuer.Transport()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	platform, err := authn.NewPlatform(authn.PlatformConfig{Service: "regent", Audiences: []string{audience}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	go oidc.Run(t.Context())
 	google := issuer.Claims(audience, "ann@example.com")
 	google["iss"] = "https://accounts.google.com"
@@ -52,9 +50,7 @@ func TestAVisitorWithoutACredentialGetsThePageAndIsToldToSignIn(t *testing.T) {
 		"platform": {platform, issuertest.CutSignature(issuer.Sign(google))},
 	} {
 		behind, err := authn.NewIAP(authn.IAPConfig{Audiences: []string{forProxy}, Other: c.who, Emails: true, Transport: proxy.Transport()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		go behind.Run(t.Context())
 		page := dashboard.New(authn.Require(behind, nil)(dashboard.Visitor(all{})))
 		for _, ask := range []struct {

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/httpapi/access/authn"
 	"regent/httpapi/kubernetes"
 	"regent/leadership"
@@ -66,9 +68,7 @@ func (f *fixture) restart(gates ...instance.Gate) {
 	f.Helper()
 	start := f.now()
 	i, err := instance.New(instance.Config{Store: f.store, Journal: f.journal, Alone: true, Now: func() time.Duration { return f.now().Sub(start) }})
-	if err != nil {
-		f.Fatal(err)
-	}
+	require.NoError(f, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ran := make(chan struct{})
 	go func() { defer close(ran); i.Run(ctx) }()
@@ -90,9 +90,7 @@ func (f *fixture) do(method, target string, body any, headers ...string) (int, o
 	text, is := body.(string)
 	if !is && body != nil {
 		b, err := json.Marshal(body)
-		if err != nil {
-			f.Fatal(err)
-		}
+		require.NoError(f, err)
 		text = string(b)
 	}
 	if text != "" {
@@ -340,9 +338,7 @@ func (f *fixture) streamOf(path, query string) (next func() (kind string, o obje
 	f.Cleanup(func() { cancel(); server.CloseClientConnections(); server.Close() })
 	r, _ := http.NewRequestWithContext(ctx, "GET", server.URL+path+"?watch=true&"+query, nil)
 	response, err := http.DefaultClient.Do(r)
-	if err != nil {
-		f.Fatal(err)
-	}
+	require.NoError(f, err)
 	if response.StatusCode != 200 {
 		text, _ := io.ReadAll(response.Body)
 		f.Fatalf("watch %s: %d %s", query, response.StatusCode, text)

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 )
 
@@ -15,9 +17,7 @@ import (
 func (f *fixture) left() time.Duration {
 	f.Helper()
 	l, err := f.service.Get(f.Context(), "k8s.default.jobs")
-	if err != nil {
-		f.Fatal(err)
-	}
+	require.NoError(f, err)
 	return l.ExpiresIn
 }
 

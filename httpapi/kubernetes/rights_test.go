@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/httpapi/access/authn"
 	"regent/httpapi/access/authz"
 	"regent/leadership"
@@ -47,9 +49,7 @@ func walk(t *testing.T, role wire.Role, allowed []string) {
 		covers = ""
 	}
 	p, err := authz.ParseAccess(fmt.Appendf(nil, "grants:\n  - {principals: [olga@test], roles: [candidate, admin], elections: [\"*\"], candidates: [\"*\"]}\n  - {principals: [ann@test], roles: [%s]%s}\n", role, covers), authz.Admitted)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	gate := authz.NewGate(func() *authz.Access { return p }, func(context.Context, authz.Record) {})
 	const single = leases + "?watch=1&timeoutSeconds=1&fieldSelector=metadata.name%3Djobs"
 	for _, c := range []struct {
@@ -115,9 +115,7 @@ func (f *fixture) passes(method, target string, body any, contentType string) bo
 	text := ""
 	if body != nil {
 		b, err := json.Marshal(body)
-		if err != nil {
-			f.Fatal(err)
-		}
+		require.NoError(f, err)
 		text = string(b)
 	}
 	r := httptest.NewRequestWithContext(authn.With(f.Context(), f.as), method, target, strings.NewReader(text))

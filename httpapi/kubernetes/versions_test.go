@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/httpapi/kubernetes"
 	"regent/leadership"
 	"regent/leadership/instance"
@@ -19,9 +21,7 @@ const typeMerge = "application/merge-patch+json"
 func (f *fixture) number(o object) int64 {
 	f.Helper()
 	n, err := strconv.ParseInt(at(o, "metadata", "resourceVersion").(string), 10, 64)
-	if err != nil {
-		f.Fatal(err)
-	}
+	require.NoError(f, err)
 	return n
 }
 

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	cmpdiff "github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
 	"regent/leadership/rule"
@@ -165,9 +166,7 @@ func TestReadmeOfAllDoorsSaysWhatCallsCost(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fleet) {
 		const page = "../README.md"
 		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		want := strings.Join(f.costs(), "")
 		rows := regexp.MustCompile(`(?m)(^\| MCP, .*\n)+`)
 		got := rows.Find(text)

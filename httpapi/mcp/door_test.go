@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/httpapi/access/authn"
 	"regent/httpapi/mcp"
 	"regent/leadership"
@@ -203,9 +205,7 @@ func TestWithoutTheSecretOfTheStoreNoLeaseIsGranted(t *testing.T) {
 			}
 			return service.SharedSecret(ctx, f.store)
 		}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer door.Close()
 		m := connect(t, door, ann())
 		if _, refusal := m.call("lead", args{"election": "reports"}); !begins(refusal, leadership.StoreUnavailable) || f.token("reports") != 0 {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/require"
 
 	"regent/httpapi"
 	"regent/httpapi/access/authn"
@@ -54,9 +55,7 @@ func (f *fleet) clock() time.Duration { return time.Since(f.start) }
 func (f *fleet) api() http.Handler {
 	f.t.Helper()
 	i, err := instance.New(instance.Config{Store: f.store, Journal: f.store, Name: "mcp", Alone: true, Now: f.clock})
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	require.NoError(f.t, err)
 	ctx, stop := context.WithCancel(context.Background())
 	ran := make(chan struct{})
 	go func() {
@@ -77,9 +76,7 @@ func (f *fleet) door() *mcp.Door {
 		API: f.api(), Admit: f.admit, Version: "test", Clock: f.clock,
 		Secret: func(ctx context.Context) ([]byte, error) { return service.SharedSecret(ctx, f.store) },
 	})
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	require.NoError(f.t, err)
 	f.t.Cleanup(d.Close)
 	return d
 }
@@ -119,9 +116,7 @@ func over(t *testing.T, transport sdk.Transport) *model {
 	t.Helper()
 	c := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
 	session, err := c.Connect(t.Context(), transport, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { session.Close() })
 	return &model{t, session}
 }
@@ -165,9 +160,7 @@ func (m *model) must(tool string, in any) args {
 func (f *fleet) election(e leadership.Election) leadership.Lease {
 	f.t.Helper()
 	l, err := service.New(f.store).Get(f.t.Context(), e)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	require.NoError(f.t, err)
 	return l
 }
 
@@ -235,13 +228,9 @@ func abandon(t *testing.T, door http.Handler, after time.Duration, tool string, 
 func (f *fleet) journal(api http.Handler, e leadership.Election, n, snapshot int) (*client.Lease, *client.Journal) {
 	f.t.Helper()
 	c, err := f.local(api)(client.Config{})
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	require.NoError(f.t, err)
 	l, err := c.Campaign(f.t.Context(), e)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	require.NoError(f.t, err)
 	j, err := l.Journal(f.t.Context())
 	sum := 0
 	for i := 1; i <= n && err == nil; i++ {
@@ -253,9 +242,7 @@ func (f *fleet) journal(api http.Handler, e leadership.Election, n, snapshot int
 	if err == nil {
 		err = j.Snapshot(f.t.Context(), leadership.Index(snapshot), args{"sum": sum})
 	}
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	require.NoError(f.t, err)
 	return l, j
 }
 
@@ -275,17 +262,13 @@ func newDoor(t testing.TB) *mcp.Door {
 	t.Helper()
 	store := newStore()
 	i, err := instance.New(instance.Config{Store: store, Journal: store, Name: "mcp", Alone: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	go i.Run(context.Background())
 	d, err := mcp.NewDoor(mcp.DoorConfig{
 		API:    httpapi.New(httpapi.Config{Service: i}),
 		Secret: func(ctx context.Context) ([]byte, error) { return service.SharedSecret(ctx, store) },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return d
 }
 

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/require"
 
 	"regent/httpapi/mcp"
 	"regent/leadership"
@@ -197,9 +198,7 @@ func FuzzDoor(f *testing.F) {
 	f.Add([]byte(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`))
 	for tool, in := range inputs("reports", "regent-lead-AAAA") {
 		body, err := json.Marshal(args{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": sdk.CallToolParams{Name: tool, Arguments: in}})
-		if err != nil {
-			f.Fatal(err)
-		}
+		require.NoError(f, err)
 		f.Add(bytes.ReplaceAll(body, []byte(`"lead"`), []byte(`"leadx"`)))
 	}
 	f.Add([]byte(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`))

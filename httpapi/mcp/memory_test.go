@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/stretchr/testify/require"
 )
 
 // It is not parallel: other tests would fill the heap, too.
@@ -19,9 +21,7 @@ func TestNothingIsKeptOfALeadThatHasEnded(t *testing.T) {
 		call := func(tool string, in args, want string) (answer string) {
 			t.Helper()
 			body, err := json.Marshal(args{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": args{"name": tool, "arguments": in}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			_, answer = post(t.Context(), door, "POST", string(body), nil)
 			if !strings.Contains(answer, want) {
 				t.Fatalf("%s: %s", tool, answer)

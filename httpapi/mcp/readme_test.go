@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 
 	"regent/httpapi/access/authn"
 	"regent/httpapi/mcp"
@@ -24,9 +25,7 @@ const (
 
 func TestReadmeHasTheTableOfTools(t *testing.T) {
 	page, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	head, rest, ok := strings.Cut(string(page), beginOfTools)
 	_, tail, ended := strings.Cut(rest, endOfTools)
 	if !ok || !ended {
@@ -39,9 +38,7 @@ func TestReadmeHasTheTableOfTools(t *testing.T) {
 	}
 	want := head + beginOfTools + table.String() + endOfTools + tail
 	if *update {
-		if err := os.WriteFile("README.md", []byte(want), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile("README.md", []byte(want), 0o600))
 		return
 	}
 	if diff := cmp.Diff(want, string(page)); diff != "" {
@@ -53,9 +50,7 @@ func TestReadmeHasTheTableOfTools(t *testing.T) {
 // page, where "…" stands for anything.
 func TestReadmeTranscriptIsAsItHappens(t *testing.T) {
 	page, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	block := regexp.MustCompile("(?s)```transcript\n(.*?)```").FindSubmatch(page)
 	if block == nil {
 		t.Fatal("README.md has no transcript")

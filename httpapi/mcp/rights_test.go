@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 
 	"regent/httpapi/access/authn"
 	"regent/httpapi/access/authz"
@@ -40,9 +41,7 @@ grants:
   - {principals: [olga@test], roles: [candidate], elections: ["*"], candidates: ["*"]}
   - {principals: [ann@test], roles: [%s]%s}
 `, role, covers), authz.Admitted)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r.current.Store(p)
 }
 

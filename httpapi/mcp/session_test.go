@@ -11,6 +11,7 @@ import (
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/require"
 
 	"regent/httpapi/mcp"
 	"regent/leadership"
@@ -30,9 +31,7 @@ func (f *fleet) begin(api http.Handler) *process {
 	f.t.Helper()
 	connect := f.local(api)
 	calls, err := connect(client.Config{})
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	require.NoError(f.t, err)
 	s := mcp.NewSession(mcp.SessionConfig{Calls: calls, Connect: connect, Candidate: "agent", Actor: "olga", Version: "test"})
 	hear, say := io.Pipe()
 	read, write := io.Pipe()

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/attribute"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
@@ -39,13 +40,9 @@ func newEdge(t *testing.T, answer time.Duration) *edge {
 	e := &edge{T: t, reader: sdkmetric.NewManualReader(), spans: tracetest.NewSpanRecorder()}
 	meters, tracers := sdkmetric.NewMeterProvider(sdkmetric.WithReader(e.reader)), sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(e.spans))
 	m, err := telemetry.New(meters, tracers)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	i, err := instance.New(instance.Config{Store: m.Store(memory.New(memory.Config{})), Name: "a", Alone: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	door := httpapi.Door{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })}
 	api := httpapi.New(httpapi.Config{Service: instance.Guard(i, m), Doors: map[string]httpapi.Door{"/apis": door, "/": door}})
 	timed := timing.Handler(meters, tracers, api, api, func(r *http.Request) bool { return r.Header.Get("Authorization") != "" })
@@ -61,9 +58,7 @@ func newEdge(t *testing.T, answer time.Duration) *edge {
 func (e *edge) do(method, path, body string, header ...string) *http.Response {
 	e.Helper()
 	r, err := http.NewRequestWithContext(e.Context(), method, e.url+path, strings.NewReader(body))
-	if err != nil {
-		e.Fatal(err)
-	}
+	require.NoError(e, err)
 	r.Header.Set("Content-Type", "application/json")
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
@@ -72,9 +67,7 @@ func (e *edge) do(method, path, body string, header ...string) *http.Response {
 		}
 	}
 	res, err := http.DefaultClient.Do(r)
-	if err != nil {
-		e.Fatal(err)
-	}
+	require.NoError(e, err)
 	e.Cleanup(func() { res.Body.Close() })
 	return res
 }
@@ -99,9 +92,7 @@ func (e *edge) series() (all []string) {
 func (e *edge) collect() []metricdata.Metrics {
 	e.Helper()
 	var got metricdata.ResourceMetrics
-	if err := e.reader.Collect(context.WithoutCancel(e.Context()), &got); err != nil {
-		e.Fatal(err)
-	}
+	require.NoError(e, e.reader.Collect(context.WithoutCancel(e.Context()), &got))
 	var all []metricdata.Metrics
 	for _, s := range got.ScopeMetrics {
 		all = append(all, s.Metrics...)
@@ -211,9 +202,7 @@ func TestAStreamIsCountedWhileItIsOpenAndNeitherTimedNorTraced(t *testing.T) {
 	r, _ := http.NewRequestWithContext(ctx, "GET", e.url+"/v1/elections/jobs/events", nil)
 	r.Header.Set("Accept", "text/event-stream")
 	res, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer res.Body.Close()
 	if line, err := bufio.NewReader(res.Body).ReadString('\n'); err != nil {
 		t.Fatal(line, err)

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/emulators/need"
 	"regent/leadership/boottime"
 )
@@ -22,9 +24,7 @@ const (
 func uptime(t *testing.T, text []byte) time.Duration {
 	t.Helper()
 	seconds, err := strconv.ParseFloat(strings.Fields(string(text))[0], 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return time.Duration(seconds * float64(time.Second)).Round(tick)
 }
 

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/client"
 	"regent/leadership/client/clienttest"
@@ -25,9 +27,7 @@ func vote(t *testing.T, server *clienttest.Server, policy leadership.BallotPolic
 	_, err := server.Client(client.Candidate{}).Do(t.Context(), leadership.Configure{
 		Election: "reports", Config: leadership.Config{Ballot: policy},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 }
 
 func byPriority(id leadership.CandidateID, priority int64) client.Candidate {
@@ -95,9 +95,7 @@ func TestACandidateThatLacksACapabilityIsToldAtOnce(t *testing.T) {
 		}
 		who.Capabilities = append(who.Capabilities, "gpu")
 		l, err := server.Client(who).TryAcquire(t.Context(), "reports")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		l.Resign(t.Context())
 	})
 }
@@ -113,9 +111,7 @@ func TestACandidateThatDoesNotWaitAsksAgainWhenItsTurnComesAndNotSooner(t *testi
 		}()
 		time.Sleep(time.Second)
 		l, err := over(t, server, byPriority("bob", 2), better.trip).TryAcquire(t.Context(), "reports")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if err := <-refused; !errors.Is(err, leadership.LeaseHeld) {
 			t.Errorf("the other one gets %v", err)
 		}

@@ -15,6 +15,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/client"
 )
@@ -349,9 +351,7 @@ func overlap(t *testing.T, rate int64, c client.Candidate, waited, until time.Du
 		time.AfterFunc(waited, func() { w.end(before) })
 	}
 	first, err := ann.client(c).Campaign(t.Context(), contested)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	ann.cut.Store(true)
 	over := w.store.end(first.Token()).Sub(w.start)
 	if over != waited+c.LeaseDuration {

@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/client"
 	"regent/leadership/client/clienttest"
@@ -221,9 +223,7 @@ func TestCampaignEndsWithAPermanentError(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, server *clienttest.Server) {
 				taken, err := server.Client(named("cy")).Campaign(t.Context(), "taken")
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				defer taken.Resign(t.Context())
 				if c.cut {
 					server.Cut()

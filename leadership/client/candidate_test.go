@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/httpapi/apitest"
 	"regent/leadership"
 	"regent/leadership/client"
@@ -70,9 +72,7 @@ func TestAClientWithoutANameOfItsOwnSaysSoOnce(t *testing.T) {
 	c, err := client.New(client.Config{
 		Server: "http://127.0.0.1:1", Log: slog.New(slog.NewTextHandler(&log, nil)), Candidate: client.Candidate{Rounds: 1},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for range 2 {
 		if _, err := c.TryAcquire(t.Context(), "jobs"); err == nil {
 			t.Fatal("granted by no server")
@@ -116,9 +116,7 @@ func TestASecondIncarnationOfACandidateWaitsAsAnyOther(t *testing.T) {
 		if err := l.HandOver(t.Context(), ""); err == nil || !l.Valid() {
 			t.Errorf("handed over to itself: %v", err)
 		}
-		if err := l.Resign(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, l.Resign(t.Context()))
 		other := <-next
 		if other.CandidateID() != l.CandidateID() || other.Token() != l.Token()+1 || l.Valid() {
 			t.Errorf("%s leads with token %d, after %s with %d", other.CandidateID(), other.Token(), l.CandidateID(), l.Token())

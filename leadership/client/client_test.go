@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/stretchr/testify/require"
 
 	"regent/httpapi"
 	"regent/httpapi/apitest"
@@ -37,9 +38,7 @@ func connect(t *testing.T, store service.Store) *client.Client {
 func api(t *testing.T, store service.Store) http.Handler {
 	t.Helper()
 	inst, err := instance.New(instance.Config{Store: store, Alone: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return httpapi.New(httpapi.Config{Service: inst})
 }
 
@@ -51,9 +50,7 @@ func clientOf(t *testing.T, url string, transport http.RoundTripper) *client.Cli
 func newClient(t *testing.T, config client.Config) *client.Client {
 	t.Helper()
 	c, err := client.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return c
 }
 
@@ -142,13 +139,9 @@ func sameHistory(t *testing.T, direct, remote instance.Protocol) {
 	t.Helper()
 	request := leadership.EventsRequest{Election: "planner", Limit: 10}
 	want, err := direct.Events(t.Context(), request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	got, err := remote.Events(t.Context(), request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for i := range got {
 		if got[i].RequestID == "" {
 			t.Errorf("event %d has no request id", got[i].Revision)

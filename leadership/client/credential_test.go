@@ -14,6 +14,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/httpapi/apitest"
 	"regent/leadership"
 	"regent/leadership/client"
@@ -129,9 +131,7 @@ func TestEachRequestCarriesTheToken(t *testing.T) {
 		})},
 		Credential: func(context.Context) (string, error) { return fmt.Sprintf("token-%d", len(sent)), broken },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	c.Get(ctx, "planner")
 	c.Acquire(ctx, leadership.AcquireRequest{Election: "planner", CandidateID: "ann"})

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/client"
 	"regent/leadership/client/clienttest"
@@ -147,9 +149,7 @@ func TestOnlyAnEpochOfItsOwnLeaseIsFollowed(t *testing.T) {
 					next = c.answer
 				}
 				l, err := scripted(t, clock, granted, c.answer, next).TryAcquire(t.Context(), "reports")
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				time.Sleep(11 * time.Second)
 				if follows := l.Valid() && l.Token() == 4; follows != c.follows || !follows && l.Token() != 3 {
 					t.Errorf("it follows: %v, with token %d, %v", follows, l.Token(), context.Cause(l.Context()))

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/httpapi/apitest"
 	"regent/leadership"
 	"regent/leadership/client"
@@ -74,9 +76,7 @@ func serve(t *testing.T, h http.HandlerFunc) *client.Client {
 func TestWithoutAConnectionNothingWasDone(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	l.Close()
 	for name, k := range calls() {
 		err := k.do(t.Context(), clientOf(t, "http://"+l.Addr().String(), nil))

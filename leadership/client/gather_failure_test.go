@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/client/clienttest"
 	"regent/leadership/wire"
@@ -125,9 +127,7 @@ func TestLeaseThatResignsDoesNotWaitForItsBatchNorEndIt(t *testing.T) {
 		}
 		requireValid(t, leases[10:])
 		page, err := agent.List(t.Context(), leadership.ListRequest{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		held := 0
 		for _, l := range page.Leases {
 			if l.State == leadership.Held {

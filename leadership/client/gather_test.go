@@ -17,6 +17,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/client"
 	"regent/leadership/client/clienttest"
@@ -124,9 +126,7 @@ func TestOneLostLeaseOfABatchEndsAlone(t *testing.T) {
 		_, err := server.Client(client.Candidate{}).Do(t.Context(), leadership.Delete{
 			Election: "shard-50", Force: true,
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		time.Sleep(10 * time.Second)
 		lost := leases[50]
 		if cause := context.Cause(lost.Context()); lost.Valid() || !errors.Is(cause, client.ErrLost) {
@@ -195,9 +195,7 @@ func TestAnElectionStandsInABatchOnce(t *testing.T) {
 		})
 		unlock(t, server, "shard-3")
 		again, err := agent.As(named("bob")).TryAcquire(t.Context(), "shard-3")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		time.Sleep(25 * time.Second)
 		if !again.Valid() || !leases[3].Valid() {
 			t.Error("the leases are not held both: nothing was tried")
@@ -292,9 +290,7 @@ func TestTheLogSaysOnceWhyThereIsNoStatement(t *testing.T) {
 			return response, err
 		})
 		agent, err := client.New(config)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		l := lead(t, agent)
 		time.Sleep(time.Minute)
 		away.Store(true)

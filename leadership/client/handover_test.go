@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/client"
 	"regent/leadership/client/clienttest"
@@ -44,9 +46,7 @@ func follower(t *testing.T, server *clienttest.Server, id leadership.CandidateID
 func history(t *testing.T, server *clienttest.Server) (types []leadership.EventType) {
 	t.Helper()
 	events, err := server.Client(client.Candidate{}).Events(t.Context(), leadership.EventsRequest{Election: "reports"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, e := range events {
 		types = append(types, e.Type)
 	}
@@ -198,12 +198,8 @@ func TestAHandOverWhoseRepliesAreLostIsDoneOnce(t *testing.T) {
 		}
 		first := lead(t, over(t, server, named("ann"), losing))
 		next := waiting(t, over(t, server, named("bob"), losing))
-		if err := first.HandOver(t.Context(), ""); err != nil {
-			t.Fatal(err)
-		}
-		if err := first.Resign(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, first.HandOver(t.Context(), ""))
+		require.NoError(t, first.Resign(t.Context()))
 		second := <-next
 		if got := history(t, server); !slices.Equal(got, handedOver) {
 			t.Errorf("the history is %v", got)
@@ -229,9 +225,7 @@ func TestALateRenewalDoesNotReviveALeaseThatWasYielded(t *testing.T) {
 			return response, err
 		}))
 		next := waiting(t, server.Client(named("bob")))
-		if err := first.HandOver(t.Context(), "bob"); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, first.HandOver(t.Context(), "bob"))
 		hold.Store(true)
 		for !renewing(first) {
 			time.Sleep(time.Second)

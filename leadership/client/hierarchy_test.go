@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/client"
 	"regent/leadership/client/clienttest"
@@ -35,9 +37,7 @@ func TestALeaseThatStandsOnAnotherEndsWithIt(t *testing.T) {
 				ann := server.Client(named("ann"))
 				parent := lead(t, ann)
 				child, err := ann.As(client.Candidate{Via: parent}).Campaign(t.Context(), "global")
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				time.Sleep(time.Hour)
 				if !parent.Valid() || !child.Valid() || child.CandidateID() != "ann" {
 					t.Fatalf("after an hour the parent is valid: %t, the child: %t", parent.Valid(), child.Valid())
@@ -83,9 +83,7 @@ func TestALeaderDelegatesPartsOfItsTask(t *testing.T) {
 			t.Errorf("beyond the budget: %v", err)
 		}
 		part, err := server.Client(named("bob")).Campaign(t.Context(), "reports.a")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		time.Sleep(10 * time.Minute)
 		if !part.Valid() {
 			t.Error("a part ends though its parent goes on")

@@ -14,6 +14,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/httpapi/apitest"
 	"regent/leadership"
 	"regent/leadership/client"
@@ -30,18 +32,14 @@ func bubble(t *testing.T, test func(*testing.T, *clienttest.Server)) {
 func lead(t *testing.T, c *client.Client) *client.Lease {
 	t.Helper()
 	l, err := c.Campaign(t.Context(), "reports")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return l
 }
 
 func leader(t *testing.T, s *clienttest.Server) leadership.CandidateID {
 	t.Helper()
 	l, err := s.Client(client.Candidate{}).Get(t.Context(), "reports")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return l.LeaderID
 }
 

@@ -16,6 +16,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/client"
 	"regent/leadership/client/clienttest"
@@ -41,9 +43,7 @@ func TestACheckpointIsInheritedByTheNextLeader(t *testing.T) {
 		}
 		whole := strings.Repeat("<", leadership.MaxCheckpointBytes-2) // encoding/json escapes it
 		for _, data := range []any{whole, map[string]int{"page": 3}} {
-			if err := first.Checkpoint(t.Context(), "page 3", data); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, first.Checkpoint(t.Context(), "page 3", data))
 		}
 		first.Resign(t.Context())
 		if err := first.Checkpoint(t.Context(), "page 4", 4); !errors.Is(err, client.ErrResigned) {
@@ -104,9 +104,7 @@ func TestAnAppendOfUnknownOutcomeIsFoundOutByTheSameCall(t *testing.T) {
 			return response, err
 		}))
 		j, err := l.Journal(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		lose.Store(true)
 		short, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -181,9 +179,7 @@ func TestAFollowerSeesEveryIndexOnceOverCutsLeadersAndSnapshots(t *testing.T) {
 				}
 				time.Sleep(300 * time.Millisecond)
 			}
-			if err := j.Snapshot(t.Context(), at-5, int(at-5)); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, j.Snapshot(t.Context(), at-5, int(at-5)))
 			l.Resign(t.Context())
 		}
 		if reading.Wait(); calls < 5 {
@@ -214,9 +210,7 @@ func TestAMemberThatFollowsSaysHowFarItIs(t *testing.T) {
 	bubble(t, func(t *testing.T, server *clienttest.Server) {
 		l := lead(t, server.Client(named("ann")))
 		j, err := l.Journal(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var applied atomic.Int64
 		reader := over(t, server, named("cy"), func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
 			if q := r.URL.Query(); q.Get("member") == "cy" && q.Get("applied") != "" {

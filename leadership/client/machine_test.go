@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/httpapi"
 	"regent/leadership"
 	"regent/leadership/client"
@@ -50,9 +52,7 @@ func newWorld(t *testing.T) *testbed {
 	w.store = &endRecorder{leases: memory.New(memory.Config{}), ends: map[leadership.Token]time.Time{}}
 	store := &storetest.Fake{Store: w.store.leases, Around: w.store.around}
 	service, err := instance.New(instance.Config{Store: store, Name: "server", Alone: true, Now: w.now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	w.handler = httpapi.New(httpapi.Config{Service: service})
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	var running sync.WaitGroup
@@ -143,9 +143,7 @@ func (m *machine) client(c client.Candidate) *client.Client {
 		Server: "http://localhost", HTTP: &http.Client{Transport: m, Timeout: patience},
 		Candidate: c, Clock: m.clock, Log: slog.New(slog.DiscardHandler),
 	})
-	if err != nil {
-		m.testbed.t.Fatal(err)
-	}
+	require.NoError(m.testbed.t, err)
 	return cl
 }
 
@@ -321,9 +319,7 @@ func (w *testbed) at(d time.Duration) { time.Sleep(d - w.now()) }
 func (m *machine) take(c client.Candidate) *client.Lease {
 	m.testbed.t.Helper()
 	l, err := m.client(c).TryAcquire(m.testbed.t.Context(), contested)
-	if err != nil {
-		m.testbed.t.Fatal(err)
-	}
+	require.NoError(m.testbed.t, err)
 	return l
 }
 

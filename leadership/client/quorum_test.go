@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/client"
 	"regent/leadership/client/clienttest"
@@ -21,9 +23,7 @@ func quorate(t *testing.T, server *clienttest.Server, members ...string) {
 		LeaseDuration: 30 * time.Second,
 		Ballot:        leadership.BallotPolicy{Quorum: leadership.QuorumPolicy{Electorate: leadership.NewNames(members...)}},
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 }
 
 // come makes a member for five minutes.
@@ -32,16 +32,12 @@ func come(t *testing.T, server *clienttest.Server, id leadership.CandidateID) {
 	_, err := server.Client(client.Candidate{}).Join(t.Context(), leadership.JoinRequest{
 		Election: "reports", CandidateID: id, Role: leadership.RoleFollower, TTL: 5 * time.Minute,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 }
 
 func leaves(t *testing.T, server *clienttest.Server, id leadership.CandidateID) {
 	t.Helper()
-	if err := server.Client(client.Candidate{}).Leave(t.Context(), leadership.LeaveRequest{Election: "reports", CandidateID: id}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, server.Client(client.Candidate{}).Leave(t.Context(), leadership.LeaveRequest{Election: "reports", CandidateID: id}))
 }
 
 func TestALeaderIsToldThatItMustNotWriteAndThatItMay(t *testing.T) {
@@ -118,9 +114,7 @@ func TestALeaderMakesNoCallForAQuorumThatIsNotAskedFor(t *testing.T) {
 			if got := streams.Load(); got != want {
 				t.Errorf("%s: %d streams, want %d", what, got, want)
 			}
-			if err := l.Resign(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, l.Resign(t.Context()))
 		}
 		run("without a quorum", heedful, 0)
 		quorate(t, server, "ann")

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/client"
 	"regent/leadership/client/clienttest"
@@ -136,9 +138,7 @@ func leadMany(t *testing.T, c *client.Client, prefix string, n int, apart time.D
 	t.Helper()
 	for i := range n {
 		lease, err := c.TryAcquire(t.Context(), leadership.Election(fmt.Sprintf("%s-%d", prefix, i)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		all = append(all, lease)
 		time.Sleep(apart)
 	}

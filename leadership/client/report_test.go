@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/client"
 	"regent/leadership/client/clienttest"
@@ -34,9 +36,7 @@ func TestReportsAreMergedAndCountersNeverFall(t *testing.T) {
 			{Progress: 3, Calls: 9, Errors: 1, Custom: map[string]any{"shard": 7, "list": []int{1}}},
 			{Progress: 8, ETA: 20 * time.Minute, Dependencies: map[string]any{"gcs": nil, "sql": "ok"}},
 		} {
-			if err := l.Report(r); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, l.Report(r))
 		}
 		time.Sleep(15 * time.Second)
 		got, err := server.Client(client.Candidate{}).Get(t.Context(), "reports")
@@ -52,9 +52,7 @@ func TestABadReportIsRefusedAndTheOneBeforeStays(t *testing.T) {
 	bubble(t, func(t *testing.T, server *clienttest.Server) {
 		agent := recordRenewals(t, server, named("ann"))
 		l := lead(t, agent.Client)
-		if err := l.Report(client.Report{Progress: 1}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, l.Report(client.Report{Progress: 1}))
 		for _, c := range []struct {
 			report client.Report
 			want   string
@@ -85,9 +83,7 @@ func TestAReportGoesWithEveryThirdRenewalAtMostAndOnlyIfItHasChanged(t *testing.
 		l := lead(t, agent.Client)
 		leases := append(leadMany(t, agent.Client, "shard", 5, time.Millisecond), l)
 		for n := range int64(10 * 60) {
-			if err := l.Report(client.Report{Progress: n}); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, l.Report(client.Report{Progress: n}))
 			time.Sleep(time.Second)
 		}
 		all, last, with := reports(agent.take(), "reports"), -3, 0
@@ -147,9 +143,7 @@ func TestAServerThatRefusesReportsEndsNoLeaseAndIsTriedAgainLater(t *testing.T) 
 				leases := leadMany(t, agent.Client, "shard", n, time.Millisecond)
 				for progress := range int64(9 * 60) {
 					for _, l := range leases {
-						if err := l.Report(client.Report{Progress: progress}); err != nil {
-							t.Fatal(err)
-						}
+						require.NoError(t, l.Report(client.Report{Progress: progress}))
 						if l.Remaining() < 15*time.Second {
 							t.Fatalf("a refused report leaves %v of the lease", l.Remaining())
 						}
@@ -202,9 +196,7 @@ func TestAfterAFailureTheLeaseIsRenewedWithoutItsReport(t *testing.T) {
 		})
 		l := lead(t, agent.Client)
 		for progress := range int64(600) {
-			if err := l.Report(client.Report{Progress: progress}); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, l.Report(client.Report{Progress: progress}))
 			time.Sleep(time.Second)
 			if l.Remaining() < 10*time.Second {
 				t.Fatalf("a report that cannot be stored leaves %v of the lease", l.Remaining())

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/client"
 	"regent/leadership/client/clienttest"
@@ -13,19 +15,13 @@ import (
 func TestAnotherClientGoesOnWithALease(t *testing.T) {
 	bubble(t, func(t *testing.T, server *clienttest.Server) {
 		first := lead(t, server.Client(named("ann")))
-		if err := first.Report(client.Report{Progress: 7, Tasks: 3}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, first.Report(client.Report{Progress: 7, Tasks: 3}))
 		time.Sleep(time.Minute)
 		first.LetEnd()
 		second, err := server.Client(client.Candidate{}).Resume(t.Context(), first.Handle())
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		// the server would refuse a report whose other counter has fallen
-		if err := second.Report(client.Report{Progress: 8}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, second.Report(client.Report{Progress: 8}))
 		time.Sleep(time.Hour)
 		if !second.Valid() || second.Token() != first.Token() || second.CandidateID() != "ann" {
 			t.Errorf("the lease of %q, token %d, valid %v", second.CandidateID(), second.Token(), second.Valid())

@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/client"
 	"regent/leadership/client/clienttest"
@@ -60,9 +62,7 @@ func order(t *testing.T, server *clienttest.Server, c leadership.Order) leadersh
 	by := server.Client(client.Candidate{})
 	if c.Kind == leadership.OrderApprove && !c.NewEpoch {
 		now, err := by.Get(t.Context(), "reports")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		c.IfRevision = now.Revision
 	}
 	l, err := by.Do(t.Context(), c.In("reports"))
@@ -79,9 +79,7 @@ func limit(t *testing.T, server *clienttest.Server, p leadership.TermPolicy) {
 		Election: "reports",
 		Config:   leadership.Config{LeaseDuration: 30 * time.Second, Term: p},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 }
 
 func TestEachChangeOfTheEndOfATermIsNoticedOnce(t *testing.T) {
@@ -199,9 +197,7 @@ func TestALeaderWithoutProgressIsToldAndProgressAtTheLastMomentSavesItsTerm(t *t
 				t.Errorf("notices %+v to a leader without progress", got)
 			}
 			// with the next renewal, although the last one may have had a report
-			if err := l.Report(client.Report{Progress: progress, Tasks: progress}); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, l.Report(client.Report{Progress: progress, Tasks: progress}))
 			next()
 			if e := l.EndsBy(); !l.Valid() || e.Near || e.Left < time.Minute {
 				t.Fatalf("after progress %d the term ends: %+v", progress, e)
@@ -248,9 +244,7 @@ func TestALeaderStepsDownWithAReason(t *testing.T) {
 				t.Fatalf("%.10q for %v: %v, valid: %v", bad.reason, bad.absence, err, l.Valid())
 			}
 		}
-		if err := l.StepDown(t.Context(), "the disk is full", time.Hour); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, l.StepDown(t.Context(), "the disk is full", time.Hour))
 		if !errors.Is(context.Cause(l.Context()), client.ErrResigned) || l.Resign(t.Context()) != nil {
 			t.Errorf("after it has stepped down: %v", context.Cause(l.Context()))
 		}
@@ -292,18 +286,14 @@ func TestALeaderAsksForApprovalAndGoesOnWithIt(t *testing.T) {
 		if got := heard.take(); len(got) != 1 || got[0].Kind != client.NoticeApprovalDue || got[0].Left < 9*time.Minute {
 			t.Errorf("notices %+v", got)
 		}
-		if err := l.RequestApproval(t.Context(), "the draft is ready"); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, l.RequestApproval(t.Context(), "the draft is ready"))
 		time.Sleep(7 * time.Minute)
 		unnamed := leadership.Order{Election: "reports", Kind: leadership.OrderApprove, Token: 1, Actor: "olga", Reason: "a test"}
 		if _, err := server.Client(client.Candidate{}).Do(t.Context(), unnamed); !errors.Is(err, leadership.InvalidArgument) {
 			t.Errorf("an approval that could count twice: %v", err)
 		}
 		order(t, server, leadership.Order{Kind: leadership.OrderApprove, Token: 1})
-		if err := l.RequestEpoch(t.Context(), "another task"); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, l.RequestEpoch(t.Context(), "another task"))
 		events, err := c.Events(t.Context(), leadership.EventsRequest{Election: l.Election()})
 		if last := events[len(events)-1]; err != nil || last.Reason != "another task" || !last.ReadDetail().NewEpoch || events[len(events)-3].ReadDetail().NewEpoch {
 			t.Errorf("the events are %+v, %v", events, err)

@@ -14,6 +14,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/httpapi/apitest"
 	"regent/leadership"
 	"regent/leadership/client"
@@ -44,9 +46,7 @@ func TestAConnectionThatIsDeadIsNotUsedAgain(t *testing.T) {
 			_, err := c.Get(ctx, "planner")
 			return err
 		}
-		if err := get(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, get())
 		close(l.dialled[0].dead)
 		began := time.Now()
 		if err := get(); !errors.Is(err, leadership.StoreUnavailable) {

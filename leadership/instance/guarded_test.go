@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
 	"regent/leadership/instance"
@@ -46,9 +47,7 @@ func newGuarded(t *testing.T, gates ...*gate) (*instance.Guarded, *[]string) {
 	t.Helper()
 	store := memory.New(memory.Config{})
 	inst, err := instance.New(instance.Config{Store: store, Journal: store, Name: "a", Alone: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	runs(t, inst)
 	told := new([]string)
 	var all []instance.Gate
@@ -258,9 +257,7 @@ func TestThePartsOfABatchEnterOneByOne(t *testing.T) {
 	}})
 	ctx := t.Context()
 	g, err := s.Acquire(ctx, leadership.AcquireRequest{Election: "own", CandidateID: "ann"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	*told = nil
 	results, err := s.BatchRenew(ctx, []leadership.LeaseRequest{
 		{Election: "foreign", CandidateID: "ann", Key: g.Key, Token: 1}, {Election: "own", CandidateID: "ann", Key: g.Key, Token: g.Token},
@@ -283,9 +280,7 @@ func TestAGateHearsTheEndOfAStreamOnce(t *testing.T) {
 	t.Parallel()
 	s, told := newGuarded(t, &gate{name: "a"})
 	_, w, err := s.Watch(t.Context(), leadership.WatchRequest{Election: "jobs"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if len(*told) != 1 {
 		t.Errorf("told %q while the stream is open", *told)
 	}
@@ -358,16 +353,12 @@ func TestARefusalNamesItsOrderOnlyToReadersOfTheOverrides(t *testing.T) {
 		s, _ := newGuarded(t)
 		ctx := t.Context()
 		g, err := s.Acquire(ctx, leadership.AcquireRequest{Election: "jobs", CandidateID: "ann"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if _, err := s.Do(ctx, leadership.Release{LeaseRequest: leadership.LeaseRequest{Election: "jobs", CandidateID: "ann", Key: g.Key, Token: g.Token}}); err != nil {
 			t.Fatal(err)
 		}
 		l, err := s.Do(ctx, leadership.Order{Election: "jobs", Kind: leadership.OrderBan, CandidateID: "bob", For: time.Hour, Reason: "a secret", Actor: "eve"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		ban := l.Overrides.List()[0]
 		s = instance.Guard(s, &reader{gate: gate{told: new([]string)}, may: may})
 		_, err = s.Acquire(ctx, leadership.AcquireRequest{Election: "jobs", CandidateID: "bob"})

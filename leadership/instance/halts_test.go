@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/instance"
 	"regent/store/storetest"
@@ -67,9 +69,7 @@ func TestAHaltIsObeyedWithinFiveSecondsWhateverTheCacheExpiry(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
 		begin := time.Now()
 		deaf, err := instance.New(instance.Config{Store: c.store, CacheExpiry: instance.MaxCacheExpiry, Now: func() time.Duration { return time.Since(begin) }})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		c.release(deaf, c.lead(deaf, "ann")) // it knows that there is none
 		c.halts(c.a, leadership.OrderHalt)
 		time.Sleep(5 * time.Second)
@@ -184,9 +184,7 @@ func TestALeaseThatItsLeaderWasToldOfElsewhereIsNotGivenBackForAHalt(t *testing.
 			_, err := slow.Acquire(context.WithoutCancel(t.Context()), c.ask("ann", 0))
 			answer <- err
 		}()
-		if err := <-told; err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, <-told)
 		if err := <-answer; !errors.Is(err, leadership.OutcomeUnknown) {
 			t.Errorf("got %v, want %s: the lease stands", err, leadership.OutcomeUnknown)
 		}

@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/instance"
 	"regent/leadership/service"
@@ -121,9 +123,7 @@ func (c *cluster) start(name string, store service.Store) *instance.Instance {
 	begin := time.Now()
 	own := &line{bus: c.bus}
 	i, err := instance.New(instance.Config{Store: store, Name: name, Bus: own, Now: func() time.Duration { return time.Since(begin) }})
-	if err != nil {
-		c.Fatal(err)
-	}
+	require.NoError(c, err)
 	runs(c.T, i)
 	c.lines[i] = own
 	return i
@@ -162,9 +162,7 @@ func (c *cluster) ask(candidate leadership.CandidateID, wait time.Duration) lead
 func (c *cluster) lead(on *instance.Instance, candidate leadership.CandidateID) leadership.LeaseRequest {
 	c.Helper()
 	g, err := on.Acquire(c.Context(), c.ask(candidate, 0))
-	if err != nil {
-		c.Fatal(err)
-	}
+	require.NoError(c, err)
 	return leadership.LeaseRequest{Election: "jobs", CandidateID: candidate, Key: g.Key, Token: g.Token}
 }
 
@@ -189,9 +187,7 @@ func (c *cluster) release(on *instance.Instance, lease leadership.LeaseRequest) 
 func (c *cluster) read(on *instance.Instance) leadership.Reading {
 	c.Helper()
 	r, err := on.Read(c.Context(), leadership.ReadRequest{Election: "jobs"})
-	if err != nil {
-		c.Fatal(err)
-	}
+	require.NoError(c, err)
 	return r
 }
 
@@ -272,9 +268,7 @@ func TestWithoutTheBusReadsStayWithinTheirBoundAndWatchersHearLater(t *testing.T
 		lease := c.lead(c.a, "ann")
 		c.read(c.b)
 		_, w, err := c.b.Watch(t.Context(), leadership.WatchRequest{Election: "jobs"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer w.Close()
 		c.bus.setCut(true)
 		if c.b.Degraded() == "" {
@@ -389,9 +383,7 @@ func failing(store service.Store, method string, fail func(leadership.Election) 
 func alone(t *testing.T, store service.Store) *instance.Instance {
 	t.Helper()
 	i, err := instance.New(instance.Config{Store: store, Name: "a", Alone: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return i
 }
 
@@ -417,9 +409,7 @@ func TestAStrongLongPollAsksTheStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, w, err := i.Watch(t.Context(), leadership.WatchRequest{Election: "jobs"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer w.Close()
 	if _, err := w.Ready(t.Context()); err != nil { // from now on the instance believes to know
 		t.Fatal(err)
@@ -455,9 +445,7 @@ func TestLoneInstanceServesWithoutTheTopicAndReportsIt(t *testing.T) {
 		c := &cluster{T: t, bus: b, keys: make(map[leadership.CandidateID]leadership.Key)}
 		store := memory.New(memory.Config{})
 		i, err := instance.New(instance.Config{Store: store, Name: "a", Alone: true, Bus: b})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		runs(t, i)
 		synctest.Wait()
 		if i.Degraded() == "" {
@@ -465,9 +453,7 @@ func TestLoneInstanceServesWithoutTheTopicAndReportsIt(t *testing.T) {
 		}
 		lease := c.lead(i, "ann")
 		_, w, err := i.Watch(t.Context(), leadership.WatchRequest{Election: "jobs"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		began := time.Now()
 		c.release(i, lease)
 		if events, err := w.Next(t.Context()); err != nil || len(events) != 1 || time.Since(began) > 0 {
@@ -500,13 +486,9 @@ func TestOthersHearOfAChangeWhoseCallerDidNot(t *testing.T) {
 		defer running.Wait()
 		defer stop()
 		ann, err := i.Acquire(ctx, leadership.AcquireRequest{Election: "jobs", CandidateID: "ann", LeaseDuration: time.Hour})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		_, watch, err := i.Watch(ctx, leadership.WatchRequest{Election: "jobs"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer watch.Close()
 		heard := func(want leadership.EventType) {
 			if events, err := watch.Next(ctx); err != nil || events[0].Type != want {
@@ -519,9 +501,7 @@ func TestOthersHearOfAChangeWhoseCallerDidNot(t *testing.T) {
 		}
 		heard(leadership.EventReleased)
 		ann, err = i.Acquire(ctx, leadership.AcquireRequest{Election: "jobs", CandidateID: "ann", LeaseDuration: time.Hour})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		heard(leadership.EventAcquired)
 		var waits sync.WaitGroup
 		defer waits.Wait()

@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/instance"
 	"regent/leadership/rule"
@@ -112,18 +114,14 @@ func (b *books) appends(i *instance.Instance, n int) {
 		r.Entries = append(r.Entries, leadership.Entry{Data: json.RawMessage(fmt.Sprint(int(b.index) + k + 1))})
 	}
 	h, err := i.AppendJournal(context.Background(), r)
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	b.index = h.Index
 }
 
 func (b *books) snapshot(i *instance.Instance, upTo leadership.Index) {
 	b.Helper()
 	_, err := i.SnapshotJournal(context.Background(), leadership.SnapshotRequest{LeaseRequest: b.holder(), UpTo: upTo, Data: json.RawMessage(`{}`)})
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 }
 
 // follower reads a feed until it ends.
@@ -139,9 +137,7 @@ type follower struct {
 func (b *books) follows(i *instance.Instance, after leadership.Index, member leadership.CandidateID) *follower {
 	b.Helper()
 	feed, err := i.FollowJournal(b.Context(), leadership.JournalRequest{Election: "jobs", After: after, Member: member, Applied: map[bool]leadership.Index{true: after}[member != ""]})
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	r := &follower{feed: feed, at: after, done: make(chan struct{})}
 	ctx, cancel := context.WithCancel(context.Background())
 	b.Cleanup(func() {
@@ -278,9 +274,7 @@ func TestASlowFollowerGetsEveryEntryFromTheStore(t *testing.T) {
 		b.leads(i)
 		b.appends(i, 1)
 		feed, err := i.FollowJournal(b.Context(), leadership.JournalRequest{Election: "jobs", After: 1})
-		if err != nil {
-			b.Fatal(err)
-		}
+		require.NoError(b, err)
 		defer feed.Close()
 		fast := b.follows(i, 1, "")
 		for range 10 {
@@ -432,9 +426,7 @@ func TestAFollowerSaysHowFarItHasAppliedTheJournal(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		for _, at := range []*instance.Instance{i, other} {
 			m, err := at.Members(b.Context(), "jobs")
-			if err != nil {
-				b.Fatal(err)
-			}
+			require.NoError(b, err)
 			got := map[leadership.CandidateID][2]leadership.Index{}
 			for _, one := range m.Members {
 				got[one.ID] = [2]leadership.Index{one.Applied, one.Lag}
@@ -507,9 +499,7 @@ func TestAnAcknowledgementMayBeOfAnIndexOfTheJournal(t *testing.T) {
 		applied(other, "cy", 9)
 		ask := func(token leadership.Token, wait time.Duration) leadership.Acknowledgement {
 			a, err := i.AwaitAcknowledgement(b.Context(), leadership.AcknowledgementRequest{Election: "jobs", Token: token, JournalIndex: 10, Need: 2, Wait: wait})
-			if err != nil {
-				b.Fatal(err)
-			}
+			require.NoError(b, err)
 			return a
 		}
 		if a := ask(0, 5*time.Second); a.Done || fmt.Sprint(a.Follow) != "[bob]" || fmt.Sprint(a.Missing) != "[cy]" {

@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/instance"
 	"regent/store/memory"
@@ -40,9 +42,7 @@ func newBurdened(t *testing.T) *burdened {
 func (b *burdened) leads(e leadership.Election) (leadership.LeaseRequest, leadership.Lease) {
 	b.Helper()
 	g, err := b.Acquire(b.Context(), leadership.AcquireRequest{Election: e, CandidateID: "ann", LeaseDuration: time.Minute})
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	return leadership.LeaseRequest{Election: e, CandidateID: "ann", Key: g.Key, Token: g.Token}, g.Lease
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
 	"regent/leadership/instance"
@@ -124,9 +125,7 @@ func (f *fleet) startWith(name string, journal service.Journal) *server {
 		}}, Journal: journal, Name: name, Bus: f.events, Members: s.line,
 		Now: func() time.Duration { return time.Since(begin) }, Log: slog.New(slog.NewTextHandler(&f.log, nil)),
 	})
-	if err != nil {
-		f.Fatal(err)
-	}
+	require.NoError(f, err)
 	s.stop = runs(f.T, s.Instance)
 	s.kill = func() {
 		s.line.setCut(true)
@@ -148,27 +147,21 @@ func (f *fleet) configure(b leadership.BallotPolicy) {
 func (f *fleet) lead(s *server, id leadership.CandidateID) leadership.Grant {
 	f.Helper()
 	g, err := s.Acquire(f.Context(), leadership.AcquireRequest{Election: "jobs", CandidateID: id, LeaseDuration: time.Hour, Wait: 10 * time.Second})
-	if err != nil {
-		f.Fatal(err)
-	}
+	require.NoError(f, err)
 	return g
 }
 
 func (f *fleet) join(s *server, id leadership.CandidateID, seen leadership.Token) leadership.Reading {
 	f.Helper()
 	r, err := s.Join(f.Context(), leadership.JoinRequest{Election: "jobs", CandidateID: id, Role: leadership.RoleFollower, TTL: time.Minute, SeenToken: seen})
-	if err != nil {
-		f.Fatal(err)
-	}
+	require.NoError(f, err)
 	return r
 }
 
 func (f *fleet) nodes(s *server) (all []string, m leadership.Members) {
 	f.Helper()
 	m, err := s.Members(f.Context(), "jobs")
-	if err != nil {
-		f.Fatal(err)
-	}
+	require.NoError(f, err)
 	for _, n := range m.Members {
 		all = append(all, fmt.Sprintf("%s %s %d", n.ID, n.Role, n.SeenToken))
 	}
@@ -388,9 +381,7 @@ func TestAWatchTellsWhetherTheLeaderMayWrite(t *testing.T) {
 		g := f.lead(a, "n1")
 		watch := func(s *server) (next func(within time.Duration) string) {
 			_, w, err := s.Watch(f.Context(), leadership.WatchRequest{Election: "jobs"})
-			if err != nil {
-				f.Fatal(err)
-			}
+			require.NoError(f, err)
 			f.Cleanup(w.Close)
 			return func(within time.Duration) string {
 				f.Helper()
@@ -514,9 +505,7 @@ func TestAStreamKeepsItsReaderAMemberAndTellsOfTheOthers(t *testing.T) {
 		a, b := f.start("a"), f.start("b")
 		g := f.lead(a, "lea")
 		_, w, err := a.Watch(f.Context(), leadership.WatchRequest{Election: "jobs", Member: "fay"})
-		if err != nil {
-			f.Fatal(err)
-		}
+		require.NoError(f, err)
 		f.becomes(b, 3*time.Second, "fay follower 1", "lea leader 1")
 		var told []string
 		listen := func(n int) {
@@ -567,9 +556,7 @@ func TestAWaiterElsewhereNeedNotLookWhileSheetsTellOfRenewals(t *testing.T) {
 	inFleet(t, func(f *fleet) {
 		a, b := f.start("a"), f.start("b")
 		g, err := a.Acquire(f.Context(), leadership.AcquireRequest{Election: "jobs", CandidateID: "lea", LeaseDuration: 30 * time.Second})
-		if err != nil {
-			f.Fatal(err)
-		}
+		require.NoError(f, err)
 		lease := leadership.LeaseRequest{Election: "jobs", CandidateID: "lea", Key: g.Key, Token: g.Token}
 		granted := make(chan time.Time, 1)
 		go func() {

@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/instance"
 )
@@ -111,9 +113,7 @@ func TestTheLeaderHearsThatItIsAsked(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		for name, i := range map[string]*instance.Instance{"here": here, "there": there} {
 			_, w, err := i.Watch(b.Context(), leadership.WatchRequest{Election: "jobs"})
-			if err != nil {
-				b.Fatal(err)
-			}
+			require.NoError(b, err)
 			heard := func(want int) {
 				b.Helper()
 				ctx, cancel := context.WithTimeout(b.Context(), time.Second)

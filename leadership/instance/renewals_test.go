@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/instance"
 	"regent/store/memory"
@@ -26,16 +28,12 @@ func TestRenewalsGoTogetherToASharedStoreOnly(t *testing.T) {
 				return count.Count(ctx, c, next)
 			}}
 			i, err := instance.New(instance.Config{Store: slow, Name: "a", Alone: alone})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			var leases []leadership.LeaseRequest
 			for n := range leaders {
 				e := leadership.Election(fmt.Sprintf("jobs%d", n))
 				g, err := i.Acquire(t.Context(), leadership.AcquireRequest{Election: e, CandidateID: "ann"})
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				leases = append(leases, leadership.LeaseRequest{Election: e, CandidateID: "ann", Key: g.Key, Token: g.Token})
 			}
 			count.Take()

@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/instance"
 )
@@ -83,9 +85,7 @@ func TestAfterANewEpochNoCacheShowsTheOldToken(t *testing.T) {
 		c.read(c.a)
 		c.read(c.b)
 		_, err := c.b.Do(t.Context(), leadership.Order{Election: "jobs", Kind: leadership.OrderApprove, Token: lease.Token, NewEpoch: true, Reason: "a checkpoint", Actor: "operator"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		synctest.Wait()
 		for name, i := range map[string]*instance.Instance{"a": c.a, "b": c.b} {
 			if l := c.read(i); l.Token != lease.Token+1 || l.LeaderID != "ann" {
@@ -99,9 +99,7 @@ func TestAfterANewEpochNoCacheShowsTheOldToken(t *testing.T) {
 func (c *cluster) explained(on *instance.Instance, candidate leadership.CandidateID) (x leadership.Explanation, codes string) {
 	c.Helper()
 	x, err := on.Explain(c.Context(), leadership.ExplainRequest{Election: "jobs", CandidateID: candidate})
-	if err != nil {
-		c.Fatal(err)
-	}
+	require.NoError(c, err)
 	for _, cause := range x.Causes {
 		codes += string(cause.Code) + " "
 	}
@@ -123,9 +121,7 @@ func TestAnExplanationSaysWhereACandidateStandsInLineAndCostsOneRead(t *testing.
 		go c.a.Acquire(ctx, witness)
 		synctest.Wait()
 		_, err := c.b.Do(t.Context(), leadership.Order{Election: "jobs", Kind: leadership.OrderBan, CandidateID: "cy", For: time.Hour, Reason: "wrong numbers", Actor: "operator"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		c.take()
 		x, codes := c.explained(c.a, "cy")
 		if codes != "BANNED HELD IN_LINE " || x.Causes[2].Position != 2 || x.Causes[2].Of != 3 {

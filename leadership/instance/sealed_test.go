@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership/instance"
 )
 
@@ -71,9 +73,7 @@ func TestASheetWithoutTheStoresSecretIsRefused(t *testing.T) {
 		a := sealedBy(t, wire, secret("the store's"))
 		b := sealedBy(t, &memberLine{bus}, secret("the store's"))
 		other := sealedBy(t, &memberLine{bus}, secret("of another store"))
-		if err := a.Publish(t.Context(), []byte("sheet")); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, a.Publish(t.Context(), []byte("sheet")))
 		sealed := wire.said[0]
 		forger := &memberLine{bus}
 		forged := [][]byte{nil, []byte("sheet"), sealed[:31], sealed[:32], append(bytes.Clone(sealed), 's')}
@@ -83,9 +83,7 @@ func TestASheetWithoutTheStoresSecretIsRefused(t *testing.T) {
 			forged = append(forged, changed)
 		}
 		for _, m := range forged {
-			if err := forger.Publish(t.Context(), m); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, forger.Publish(t.Context(), m))
 		}
 		if heard, refused := b.state(); !slices.Equal(heard, []string{"sheet"}) || refused != len(forged) {
 			t.Errorf("heard %q, and refused %d of %d forged messages", heard, refused, len(forged))
@@ -112,9 +110,7 @@ func TestWithoutTheSecretNoSheetIsSentOrHeardUntilItIsKnown(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if err := a.Publish(t.Context(), []byte("sheet")); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, a.Publish(t.Context(), []byte("sheet")))
 		if heard, refused := a.state(); !slices.Equal(heard, []string{"sheet"}) || refused > 0 || asked.Load() != 3 {
 			t.Errorf("heard %q, refused %d, asked for the secret %d times", heard, refused, asked.Load())
 		}

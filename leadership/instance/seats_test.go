@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
 	"regent/leadership/rule"
@@ -51,9 +52,7 @@ func (f *fleet) asks(s *server, c leadership.CandidateID, wait time.Duration) <-
 func (f *fleet) held() (all map[leadership.Election]leadership.CandidateID) {
 	f.Helper()
 	page, err := f.store.List(f.Context(), "gpu.", "", 1000)
-	if err != nil {
-		f.Fatal(err)
-	}
+	require.NoError(f, err)
 	all = make(map[leadership.Election]leadership.CandidateID)
 	for _, s := range page.Snapshots {
 		if s.Live() {
@@ -366,9 +365,7 @@ func TestALocalServerTellsSeatsAtItsStartWhatTheOneBeforeDidNot(t *testing.T) {
 			t.Fatal(err)
 		}
 		g, err := s.Acquire(t.Context(), leadership.AcquireRequest{Election: "gpu", CandidateID: "ann"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		dies := func(s rule.Snapshot) (rule.Change, error) { return rule.Apply(s, leadership.Delete{Force: true}) }
 		if _, err := store.Update(t.Context(), "gpu", rule.Expect{}, dies); err != nil {
 			t.Fatal(err)
@@ -442,9 +439,7 @@ func TestTheBestThatWaitAtAllInstancesGetTheSeatsThatAreFreeAtOnce(t *testing.T)
 func (f *fleet) requireChoice(seat leadership.Election, c leadership.CandidateID) {
 	f.Helper()
 	events, err := f.store.Events(f.Context(), seat, 0, 100)
-	if err != nil {
-		f.Fatal(err)
-	}
+	require.NoError(f, err)
 	for _, e := range events {
 		if e.Type != leadership.EventAcquired || e.LeaderID != c {
 			continue

@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/instance"
 )
@@ -28,9 +30,7 @@ func (b *books) leaves(i *instance.Instance) {
 func (b *books) read(i *instance.Instance) leadership.Lease {
 	b.Helper()
 	l, err := i.Get(b.Context(), "jobs")
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	return l
 }
 
@@ -152,9 +152,7 @@ func TestAHandOverBetweenInstancesLeavesNoVacancy(t *testing.T) {
 		other, _, _ := b.start("b")
 		b.leads(i)
 		_, watch, err := other.Watch(b.Context(), leadership.WatchRequest{Election: "jobs"})
-		if err != nil {
-			b.Fatal(err)
-		}
+		require.NoError(b, err)
 		defer watch.Close()
 		key := leadership.NewKey()
 		granted := b.waits(other, leadership.AcquireRequest{CandidateID: "bob", Key: &key})
@@ -176,9 +174,7 @@ func TestAHandOverBetweenInstancesLeavesNoVacancy(t *testing.T) {
 		if _, err := i.Do(b.Context(), leadership.Yield{LeaseRequest: b.holder()}); err != nil {
 			b.Fatal(err)
 		}
-		if err := <-granted; err != nil {
-			b.Fatal(err)
-		}
+		require.NoError(b, <-granted)
 		if took := time.Since(before); took > 20*time.Millisecond {
 			b.Errorf("the successor leads after %v", took)
 		}

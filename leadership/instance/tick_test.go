@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/instance"
 	"regent/leadership/service"
@@ -24,9 +26,7 @@ func overdue(t *testing.T, past int) service.Store {
 	s := service.New(store)
 	lead := func(e leadership.Election, d time.Duration) leadership.LeaseRequest {
 		g, err := s.Acquire(t.Context(), leadership.AcquireRequest{Election: e, CandidateID: "ann", LeaseDuration: d})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return leadership.LeaseRequest{Election: e, CandidateID: "ann", Key: g.Key, Token: g.Token}
 	}
 	r := leadership.Configure{Election: "retiring"}
@@ -53,9 +53,7 @@ func asleep(t *testing.T, store service.Store, to *bus) *instance.Instance {
 	t.Helper()
 	begin := time.Now()
 	i, err := instance.New(instance.Config{Store: store, Name: "a", Bus: to, Now: func() time.Duration { return time.Since(begin) }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return i
 }
 
@@ -64,9 +62,7 @@ func announced(t *testing.T, store service.Store) {
 	t.Helper()
 	for {
 		events, err := store.Unannounced(t.Context(), "", leadership.MaxBatch)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if len(events) == 0 {
 			return
 		}
@@ -74,9 +70,7 @@ func announced(t *testing.T, store service.Store) {
 		for _, e := range events {
 			ids = append(ids, e.ID())
 		}
-		if err := store.MarkAnnounced(t.Context(), ids); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, store.MarkAnnounced(t.Context(), ids))
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/instance"
 	"regent/leadership/rule"
@@ -34,9 +36,7 @@ func TestATicketPassesThroughAnInstanceToTheLeaderAlone(t *testing.T) {
 		store := &ticketing{Store: c.store}
 		on := instance.Guard(c.start("c", store))
 		g, err := on.Acquire(t.Context(), c.ask("ann", 0))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		lease := leadership.LeaseRequest{Election: "jobs", CandidateID: "ann", Key: g.Key, Token: g.Token, Ticket: "t0"}
 		for i := range 4 {
 			time.Sleep(time.Second) // so that the cache takes the renewal for newer

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/rule"
 	"regent/leadership/service"
@@ -192,9 +194,7 @@ func TestPrincipalWithALongNameGivesOrders(t *testing.T) {
 	var actors []string
 	for _, name := range names {
 		l, err := service.Do(leadership.WithActor(t.Context(), name), pause)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		actors = append(actors, l.Overrides.List()[0].Actor)
 	}
 	if last := store.events[len(store.events)-1]; last.Actor != names[1] || actors[0] == actors[1] || len(actors[0]) > leadership.MaxActorBytes {

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/internal/form"
 )
@@ -151,9 +153,7 @@ func TestMembersThatExcludeOthersAreReadBack(t *testing.T) {
 	}})}
 	for _, r := range []Record{{Policy: leading}, {Standing: bound}, {Standing: banned}} {
 		carried, err := Codec{}.Encode(&r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var read Record
 		if err := (Codec{}).Decode(&read, carried); err != nil || read != r {
 			t.Errorf("%+v is read back as %+v, %v", r, read, err)
@@ -171,9 +171,7 @@ func TestCodecRefusesMembersThatNoProgramWrites(t *testing.T) {
 		`"parent":{"election":"orders","token":1,"until":` + at + `},` +
 		`"succession":{"to":"bob","since":` + at + `,"ends":` + at + `,"ready":"bob","key":` + key + `,"yielded":` + at + `}}`
 	for _, fine := range []string{`{"overrides":[` + override + `]}`, `{"bids":[` + bid + `]}`, succession} {
-		if err := (Codec{}).Decode(&Record{Election: "jobs"}, Carried{Standing: fine, Needs: 1}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, (Codec{}).Decode(&Record{Election: "jobs"}, Carried{Standing: fine, Needs: 1}))
 	}
 	instead := func(list, of, from, to string) string {
 		if strings.Count(of, from) == 0 {
@@ -317,9 +315,7 @@ func TestRecordThatDisagreesWithItsTermIsNotTrusted(t *testing.T) {
 		"a leadersOf that no name begins so": {vacant, func(r *Record) { r.Policy.LeadersOf = "-" }},
 		"a strategy that there is not":       {vacant, func(r *Record) { r.Policy.Ballot.Strategy = "loudest" }},
 	} {
-		if err := VerifyAlone(Snapshot{Record: c.record, Now: aMoment}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, VerifyAlone(Snapshot{Record: c.record, Now: aMoment}))
 		c.spoil(&c.record)
 		if err := VerifyAlone(Snapshot{Record: c.record, Now: aMoment}); !errors.Is(err, leadership.RecordCorrupt) {
 			t.Errorf("%s: %v", name, err)

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 )
 
@@ -112,9 +114,7 @@ func FuzzCodec(f *testing.F) {
 	f.Add(`{"a":1,"\u0061":2}`, `{`)
 	p, s := fullest()
 	full, err := Codec{}.Encode(&Record{Election: "jobs", Policy: p, Standing: s})
-	if err != nil {
-		f.Fatal(err)
-	}
+	require.NoError(f, err)
 	f.Add(full.Policy, full.Standing)
 	f.Add(`{"strategy":"priority","windowMs":-1,"require":"gpu ssd","electorate":"ann bob"}`, `{"bids":[{"candidateId":"ann","since":"2026-01-01T00:00:00Z"}],"challenger":"bob","secret":"0011223344556677"}`)
 	f.Add(`{"errorRate":{"max":0.5,"min":4}}`, `{"ends":{"term":"2026-01-01T00:00:00+02:13"},"reportedAt":"2026-01-01T00:00:00.5Z"}`)

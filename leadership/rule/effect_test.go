@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 )
 
@@ -41,9 +43,7 @@ func (k *kept) does(t *testing.T, rules ...func(Log) (LogChange, error)) {
 func (k *kept) effects(t *testing.T) (lines []string) {
 	t.Helper()
 	all, err := k.Effects()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, e := range all.Effects {
 		lines = append(lines, fmt.Sprintf("%s %s %d %s %s", e.ID, e.State, e.Token, e.At.Format(time.TimeOnly), e.Result))
 	}

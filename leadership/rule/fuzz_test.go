@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/rule"
 )
@@ -113,9 +115,7 @@ func (m *machine) step(what, who, wait byte) {
 	m.snap.Now = m.clock // committed at the server that is ahead
 	m.snap = apply(m.snap, ch)
 	m.extend()
-	if err := rule.Verify(m.snap, m.newest); err != nil {
-		m.Fatal(err)
-	}
+	require.NoError(m, rule.Verify(m.snap, m.newest))
 }
 
 func (m *machine) decide(what, who byte) (rule.Change, error) {

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 )
 
@@ -356,9 +358,7 @@ func TestALateCopyOfAnEarlierPutChangesNothing(t *testing.T) {
 func (k *kept) mark(t *testing.T) leadership.Token {
 	t.Helper()
 	var h checkpointHead
-	if err := k.readHead(&h); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, k.readHead(&h))
 	return h.Token
 }
 

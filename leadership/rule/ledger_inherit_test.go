@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/rule"
 	"regent/leadership/service"
@@ -38,9 +40,7 @@ func TestNoCheckpointIsPutAfterItWasInherited(t *testing.T) {
 	svc := service.New(store)
 	lead := func(who leadership.CandidateID) leadership.Grant {
 		g, err := svc.Acquire(t.Context(), leadership.AcquireRequest{Election: "jobs", CandidateID: who})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return g
 	}
 	g := lead("ann")

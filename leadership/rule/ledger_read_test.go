@@ -5,6 +5,8 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/service"
 	"regent/store/memory"
@@ -18,9 +20,7 @@ func TestASnapshotIsNotReplacedByAnotherUpToTheSameIndex(t *testing.T) {
 	lead := func(c leadership.CandidateID) leadership.LeaseRequest {
 		key := leadership.NewKey()
 		g, err := svc.Acquire(t.Context(), leadership.AcquireRequest{Election: "jobs", CandidateID: c, Key: &key})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return leadership.LeaseRequest{Election: "jobs", CandidateID: c, Key: key, Token: g.Token}
 	}
 	put := func(r leadership.LeaseRequest, upTo leadership.Index, data, uri string) error {
@@ -34,9 +34,7 @@ func TestASnapshotIsNotReplacedByAnotherUpToTheSameIndex(t *testing.T) {
 	}
 	const data = `{"sum": 3, "text": "<&>"}`
 	for range 2 {
-		if err := put(ann, 2, data, ""); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, put(ann, 2, data, ""))
 	}
 	if _, err := svc.Do(t.Context(), leadership.Release{LeaseRequest: ann}); err != nil {
 		t.Fatal(err)

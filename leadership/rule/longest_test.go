@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/rule"
 )
@@ -15,9 +17,7 @@ func limitedTo(t *testing.T, most, later time.Duration) rule.Snapshot {
 	t.Helper()
 	s := held(t, later)
 	ch, err := rule.Apply(s, leadership.Configure{Config: leadership.Config{LeaseDuration: most / 2, MaxLeaseDuration: most}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return apply(s, ch)
 }
 

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 )
 
@@ -24,14 +26,10 @@ func TestABannedPrincipalIsGrantedUnderNoID(t *testing.T) {
 			return tr.Acquire(ctx, leadership.AcquireRequest{Election: "jobs", CandidateID: id})
 		}
 		g, err := acquire(eve, "eve:1")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		ban := leadership.Order{Election: "jobs", Kind: leadership.OrderBan, Principal: banned, For: time.Hour, Reason: "new ids"}
 		l, err := tr.Do(dan, ban)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		id := l.Overrides.List()[0].ID
 		if l, err = tr.Do(dan, ban); err != nil || len(l.Overrides.List()) != 1 || l.Overrides.List()[0].ID != id {
 			t.Errorf("the same order again: %+v, %v", l.Overrides, err)
@@ -119,9 +117,7 @@ func TestAPatternBarsACandidateThatComesAnHourLater(t *testing.T) {
 	tr.configure("jobs", leadership.Config{})
 	ban := leadership.Order{Election: "jobs", Kind: leadership.OrderBan, CandidateID: "bad-*", For: 2 * time.Hour, Reason: "each pod has another id", Actor: "dan"}
 	l, err := tr.Do(t.Context(), ban)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	id := l.Overrides.List()[0].ID
 	if l, err = tr.Do(t.Context(), ban); err != nil || len(l.Overrides.List()) != 1 || l.Overrides.List()[0].ID != id {
 		t.Errorf("the same order again: %+v, %v", l.Overrides, err)
@@ -223,9 +219,7 @@ func TestAGrantNotesTheVerifiedPrincipal(t *testing.T) {
 	tr := newTree(t)
 	noted := func() string {
 		s, err := tr.store.Get(t.Context(), "jobs")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return s.Record.Standing.Principal
 	}
 	long := "https://issuer|" + strings.Repeat("7", 300)
@@ -286,9 +280,7 @@ func TestWhatACooldownBars(t *testing.T) {
 		trips := func(id leadership.CandidateID) leadership.Grant {
 			t.Helper()
 			g, err := acquire(ctx, id)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			r := lease(g)
 			r.Report = []byte(`{"tasks":2}`)
 			if _, err := tr.Renew(ctx, r); !errors.Is(err, leadership.LeaseLost) {

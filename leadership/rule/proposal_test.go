@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/internal/form"
 )
@@ -49,9 +51,7 @@ func (o *office) decide(c Renewal, leads bool, id leadership.ProposalID, v leade
 func (o *office) all() leadership.Proposals {
 	o.Helper()
 	all, err := o.Proposals(o.now)
-	if err != nil {
-		o.Fatal(err)
-	}
+	require.NoError(o, err)
 	return all
 }
 
@@ -59,16 +59,12 @@ func (o *office) all() leadership.Proposals {
 func (o *office) fill(n int) {
 	o.Helper()
 	all := proposals{Past: make(map[string]int64)}
-	if err := json.Unmarshal([]byte(o.Body), &all); err != nil {
-		o.Fatal(err)
-	}
+	require.NoError(o, json.Unmarshal([]byte(o.Body), &all))
 	for i := len(all.Open) + len(all.Decided) + len(all.Past); i < n; i++ {
 		all.Past[form.Digest(fmt.Sprint("past", i))] = o.now.Add(time.Minute).UnixMilli()
 	}
 	body, err := json.Marshal(all)
-	if err != nil {
-		o.Fatal(err)
-	}
+	require.NoError(o, err)
 	o.Body = string(body)
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
 	"regent/leadership/rule"
@@ -42,9 +43,7 @@ func held(t *testing.T, later time.Duration) rule.Snapshot {
 	t.Helper()
 	s := rule.Snapshot{Record: rule.Record{Election: "jobs"}, Now: noon, Guard: guard}
 	ch, err := rule.Acquire(s, rule.AcquireCommand{CandidateID: "ann", KeyHash: hash('a')})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	s = apply(s, ch)
 	s.Now = s.Now.Add(later)
 	return s
@@ -271,9 +270,7 @@ func TestALeaseThatEndedInAnyWayButByItsReleaseIsFollowedAGuardLater(t *testing.
 func TestADeletedElectionIsRestoredByTheGrantOrNotAtAll(t *testing.T) {
 	s := held(t, time.Second)
 	ch, err := rule.Apply(s, leadership.Delete{Force: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	s = apply(s, ch)
 	for _, c := range []struct {
 		at      time.Duration

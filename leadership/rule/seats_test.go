@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/rule"
 )
@@ -303,9 +305,7 @@ func (h *hall) releases(seat leadership.Election) {
 	s := at(h.seats[seat], h.now)
 	r := s.Record
 	ch, err := rule.Apply(s, leadership.Release{LeaseRequest: rule.Renewal{Election: seat, CandidateID: r.LeaderID, KeyHash: r.KeyHash, Token: r.Token}.Request()})
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	require.NoError(h.t, err)
 	h.seats[seat] = apply(s, ch)
 }
 

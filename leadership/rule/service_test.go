@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/rule"
 	"regent/leadership/service"
@@ -76,9 +78,7 @@ func slow(t *testing.T) (*slowStore, *service.Service, leadership.LeaseRequest) 
 	store := &slowStore{snap: rule.Snapshot{Now: noon, Guard: guard}}
 	s := service.New(store)
 	g, err := s.Acquire(t.Context(), leadership.AcquireRequest{Election: "jobs", CandidateID: "ann"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	store.snap.Now = store.snap.Now.Add(29 * time.Second)
 	return store, s, leadership.LeaseRequest{Election: "jobs", CandidateID: "ann", Key: g.Key, Token: g.Token}
 }
@@ -170,9 +170,7 @@ func TestOrderThatIsCommittedAfterTheEndRevivesNoLease(t *testing.T) {
 		_, err := s.Do(t.Context(), leadership.Release{LeaseRequest: lease})
 		_, err2 := s.Do(t.Context(), leadership.Configure{Election: "jobs", Config: config})
 		g, err3 := s.Acquire(t.Context(), leadership.AcquireRequest{Election: "jobs", CandidateID: "ann"})
-		if err := errors.Join(err, err2, err3); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, errors.Join(err, err2, err3))
 		end := store.snap.Record.LeaseEnd()
 		store.snap.Now, store.commit = end.Add(-time.Second), 2*time.Second
 		order.Token, order.Actor, order.Reason = g.Token, "op", "checked"

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/rule"
 	"regent/leadership/service"
@@ -312,9 +314,7 @@ func TestALeaseOnAPeersIsNotRenewedOnItsOldEndAfterABoot(t *testing.T) {
 		ch.Events = []leadership.Event{{Election: "global", Revision: r.Revision, Type: "moved", LeaderID: "ann", Token: r.Token}}
 		return ch, nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	tr.lost = true
 	if _, err := tr.Renew(t.Context(), lease(g)); !errors.Is(err, leadership.LeaseLost) {
 		t.Errorf("the peer cannot be reached: %v", err)
@@ -442,9 +442,7 @@ func TestADeletedChildIsNotDelegatedAgain(t *testing.T) {
 		}
 	}
 	deleted, err := tr.store.Get(t.Context(), "task.a") // meanwhile
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := rule.MakeChild(deleted, deleted.Record.Policy.Config); !errors.Is(err, leadership.ElectionDeleted) {
 		t.Errorf("got %v", err)
 	}
@@ -584,9 +582,7 @@ func TestALeaseGoesOnWithItsParentsNewEpoch(t *testing.T) {
 	g := tr.grant("global", "ann", time.Minute, leadership.Via{Election: "orders.eu", Token: parent.Token})
 	tr.now = tr.now.Add(10 * time.Second)
 	_, err := tr.Do(t.Context(), leadership.Order{Election: "orders.eu", Kind: leadership.OrderApprove, Token: parent.Token, NewEpoch: true, Reason: "a new prompt", Actor: "dan"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	via := leadership.Via{Election: "orders.eu", Token: parent.Token + 1}
 	if again := tr.grant("global", "ann", time.Minute, via); again.Token != g.Token || again.ExpiresIn != 30*time.Second {
 		t.Errorf("acquired again in the new epoch: %+v", again.Lease)

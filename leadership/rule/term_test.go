@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/rule"
 )
@@ -33,9 +35,7 @@ func playEvents(t *testing.T, s rule.Snapshot, later time.Duration, decide func(
 	t.Helper()
 	s.Now = s.Now.Add(later)
 	ch, carried, err := rule.Codec{}.Decide(s, rule.Carried{}, decide)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if !ch.Empty() {
 		s.Record = ch.Committed(s.Now)
 		read := s.Record
@@ -66,9 +66,7 @@ func ordered(c leadership.Order) func(rule.Snapshot) (rule.Change, error) {
 func reporting(t *testing.T, token leadership.Token, report string) func(rule.Snapshot) (rule.Change, error) {
 	t.Helper()
 	text, err := leadership.ParseReport([]byte(report))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return func(s rule.Snapshot) (rule.Change, error) {
 		return rule.Renew(s, rule.Renewal{Election: "jobs", CandidateID: "ann", KeyHash: hash('a'), Token: token, Report: text})
 	}

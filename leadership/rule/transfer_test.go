@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
 	"regent/leadership/rule"
@@ -16,9 +17,7 @@ import (
 func carried(t *testing.T, to, from rule.Snapshot) rule.Snapshot {
 	t.Helper()
 	ch, err := rule.Carry(to, rule.CarryCommand{From: from})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return apply(to, ch)
 }
 
@@ -32,9 +31,7 @@ func done(t *testing.T, s rule.Snapshot, rules ...func(rule.Snapshot) (rule.Chan
 	t.Helper()
 	for _, rule := range rules {
 		ch, err := rule(s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		s = apply(s, ch)
 	}
 	return s
@@ -341,7 +338,5 @@ func (m *machine) restore(backup rule.Record) {
 func (m *machine) goOn() {
 	r := m.snap.Record
 	m.newest = rule.Newest{Revision: r.Revision, Token: r.Token}
-	if err := rule.Verify(m.snap, m.newest); err != nil {
-		m.Fatal(err)
-	}
+	require.NoError(m, rule.Verify(m.snap, m.newest))
 }

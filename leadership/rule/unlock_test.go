@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/rule"
 )
@@ -56,9 +58,7 @@ func waits(t *testing.T) map[string]rule.Snapshot {
 		},
 	} {
 		ch, err := rule(forced)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		forced = apply(forced, ch)
 	}
 	return map[string]rule.Snapshot{
@@ -118,9 +118,7 @@ func TestUnlockIsRefusedWithoutTheSentenceOfThisVeryLease(t *testing.T) {
 	_, err := unlock(s, "")
 	before := sentence(err)
 	ch, err := rule.Renew(s, rule.Renewal{Election: "jobs", CandidateID: "ann", KeyHash: hash('a'), Token: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := unlock(apply(s, ch), before); !errors.Is(err, leadership.LeaseHeld) || sentence(err) == before {
 		t.Errorf("the sentence from before a renewal: %v", err)
 	}

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/statement"
 )
@@ -28,9 +30,7 @@ var lease = leadership.Lease{
 func encoded(t *testing.T, key any) []byte {
 	t.Helper()
 	der, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
 }
 
@@ -39,9 +39,7 @@ func privateKeys(t *testing.T) map[string]any {
 	t.Helper()
 	_, ed, _ := ed25519.GenerateKey(rand.Reader)
 	ec, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return map[string]any{"EdDSA": ed, "ES256": ec}
 }
 
@@ -49,13 +47,9 @@ func TestKeysOfFilesSign(t *testing.T) {
 	t.Parallel()
 	for by, private := range privateKeys(t) {
 		key, err := statement.ParseKey(append(encoded(t, private), " \n\n"...))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		issuer, err := statement.NewIssuer("", key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		keys, err := statement.ParseKeys(issuer.KeySet())
 		if err != nil || !strings.Contains(string(issuer.KeySet()), `"alg":"`+by+`"`) || strings.Contains(string(issuer.KeySet()), `"d":`) {
 			t.Errorf("%s: %s, %v", by, issuer.KeySet(), err)
@@ -76,13 +70,9 @@ func TestFilesThatAreNoKeyAreRefused(t *testing.T) {
 	t.Parallel()
 	good := encoded(t, privateKeys(t)["EdDSA"])
 	long, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	other, err := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for name, text := range map[string][]byte{
 		"empty": nil, "no PEM": []byte("key"), "two": slices.Concat(good, good),
 		"another type": []byte(strings.ReplaceAll(string(good), "PRIVATE", "PUBLIC")),
@@ -100,15 +90,11 @@ func TestAWrongSignatureIsNotPassedOn(t *testing.T) {
 	t.Parallel()
 	for by, private := range privateKeys(t) {
 		key, err := statement.ParseKey(encoded(t, private))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, signature := range []string{"", "nonsense", strings.Repeat("s", 64), "0\x06\x02\x01\x01\x02\x01\x01"} {
 			key.Sign = func(context.Context, []byte) ([]byte, error) { return []byte(signature), nil }
 			issuer, err := statement.NewIssuer("", key)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if text, err := issuer.Sign(t.Context(), lease, ""); err == nil {
 				t.Errorf("%s: %q is signed as %s", by, signature, text)
 			}
@@ -119,9 +105,7 @@ func TestAWrongSignatureIsNotPassedOn(t *testing.T) {
 func TestAnIssuerHasEachKeyOnce(t *testing.T) {
 	t.Parallel()
 	key, err := statement.ParseKey(encoded(t, privateKeys(t)["ES256"]))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, keys := range [][]statement.Key{nil, {key, key}, {{}}} {
 		if _, err := statement.NewIssuer("", keys...); err == nil {
 			t.Errorf("%d keys are accepted", len(keys))

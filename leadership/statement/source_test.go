@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/statement"
 )
@@ -39,9 +41,7 @@ func (p *publisher) RoundTrip(r *http.Request) (*http.Response, error) {
 func newSource(t *testing.T, p *publisher) *statement.Source {
 	t.Helper()
 	source, err := statement.NewSource("https://regent.example.com" + statement.PathKeys)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	source.AskBy(p)
 	return source
 }
@@ -49,13 +49,9 @@ func newSource(t *testing.T, p *publisher) *statement.Source {
 func newIssuer(t *testing.T) *statement.Issuer {
 	t.Helper()
 	key, err := statement.ParseKey(encoded(t, privateKeys(t)["EdDSA"]))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	issuer, err := statement.NewIssuer("", key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return issuer
 }
 
@@ -65,9 +61,7 @@ func sign(t *testing.T, by *statement.Issuer) string {
 	long := lease
 	long.LeaseExpiration = time.UnixMilli(issued).Add(2 * time.Hour)
 	text, err := by.Sign(t.Context(), long, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return text
 }
 

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
 	"regent/leadership/statement"
@@ -45,27 +46,19 @@ type row struct {
 func TestStatements(t *testing.T) {
 	t.Parallel()
 	made, err := json.MarshalIndent(makeTable(t), "", "  ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	const name = "testdata/statements.json"
 	if *update {
-		if err := os.WriteFile(name, append(made, '\n'), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(name, append(made, '\n'), 0o644))
 	}
 	text, err := os.ReadFile(name)
 	if err != nil || !bytes.Equal(bytes.TrimSpace(text), made) {
 		t.Fatalf("%s is not what this test makes; run it with -update: %v", name, err)
 	}
 	var all table
-	if err := json.Unmarshal(text, &all); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(text, &all))
 	keys, err := statement.ParseKeys(all.Keys)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, r := range all.Rows {
 		claims, err := keys.Verify(r.Statement, time.UnixMilli(r.NowMs), statement.Want{Election: r.Election, Token: r.Token})
 		switch {
@@ -92,9 +85,7 @@ func edKey(t *testing.T, seed byte) (signer, crypto.PublicKey) {
 // ecKey returns a key that signs always the same (RFC 6979).
 func ecKey(t *testing.T, curve elliptic.Curve, by string, hash crypto.Hash) (signer, *ecdsa.PrivateKey) {
 	key, err := ecdsa.ParseRawPrivateKey(curve, bytes.Repeat([]byte{7}, (curve.Params().BitSize+7)/8))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return signer{thumbprint(t, &key.PublicKey), by, func(m []byte) []byte { return raw(t, der(t, key, m, hash), (curve.Params().BitSize+7)/8) }}, key
 }
 
@@ -102,9 +93,7 @@ func der(t *testing.T, key *ecdsa.PrivateKey, m []byte, hash crypto.Hash) []byte
 	h := hash.New()
 	h.Write(m)
 	signature, err := key.Sign(nil, h.Sum(nil), hash)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return signature
 }
 
@@ -125,9 +114,7 @@ func raw(t *testing.T, der []byte, size int) []byte {
 
 func thumbprint(t *testing.T, public crypto.PublicKey) string {
 	print, err := (&jose.JSONWebKey{Key: public}).Thumbprint(crypto.SHA256)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return base64.RawURLEncoding.EncodeToString(print)
 }
 
@@ -185,9 +172,7 @@ func makeTable(t *testing.T) table {
 		{Key: []byte("a secret that all know"), KeyID: "shared", Algorithm: "HS256", Use: "sig"},
 	}}
 	keys, err := json.Marshal(set)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	malformed := []byte(`{"keys":[{"kty":"EC","crv":"P-256","kid":"malformed","x":"AAAA","y":"AAAA"},`)
 	all := table{Keys: bytes.Replace(keys, []byte(`{"keys":[`), malformed, 1)}
 	add := func(want, name, text string) {

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/telemetry"
 	"regent/leadership/telemetry/telemetrytest"
@@ -23,13 +25,9 @@ type alert struct {
 func alerts(t *testing.T) map[string]alert {
 	t.Helper()
 	text, err := os.ReadFile("../../test/terraform/testdata/alerts.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var all map[string]alert
-	if err := json.Unmarshal(text, &all); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(text, &all))
 	return all
 }
 

@@ -6,6 +6,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/instance"
 	"regent/leadership/service"
@@ -31,9 +33,7 @@ func bid(w *telemetrytest.Fixture, e leadership.Election, c leadership.Candidate
 	if refusal, ok := errors.AsType[*leadership.Error](err); ok {
 		return refusal.Reason
 	}
-	if err != nil {
-		w.Fatal(err)
-	}
+	require.NoError(w, err)
 	return ""
 }
 
@@ -149,9 +149,7 @@ func quorum(w *telemetrytest.Fixture, e leadership.Election) leadership.LeaseReq
 	ballot(w, e, leadership.BallotPolicy{Quorum: leadership.QuorumPolicy{Electorate: leadership.NewNames("ann", "bob", "wit")}})
 	join(w, e, "wit", leadership.RoleWitness, 0)
 	lease, err := w.Acquire(e, "ann", 10*time.Second)
-	if err != nil {
-		w.Fatal(err)
-	}
+	require.NoError(w, err)
 	return lease
 }
 
@@ -160,9 +158,7 @@ func TestWaitsForAcknowledgementsAreCountedWhileTheyLastAndAreNoWatchers(t *test
 		before := w.Read()
 		row := wire.VerbAcknowledgement.Row()
 		done, err := w.Metrics.Enter(w.Context(), instance.Op{Row: &row, Election: "jobs", Waits: true})
-		if err != nil {
-			w.Fatal(err)
-		}
+		require.NoError(w, err)
 		want(w, w.Read().Since(before), map[string]float64{"regent.acknowledgements.waiting": 1})
 		done(nil)
 		want(w, w.Read().Since(before), map[string]float64{})

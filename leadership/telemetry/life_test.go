@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"regent/leadership"
@@ -87,9 +88,7 @@ func TestEveryMetricFollowsTheLifeOfAnElection(t *testing.T) {
 		step("it is acquired and configured again", func() {
 			ann = w.Lead("jobs", "ann")
 			_, err := w.Service.Do(w.Context(), leadership.Configure{Election: "jobs", Config: leadership.Config{LeaseDuration: time.Minute}})
-			if err != nil {
-				w.Fatal(err)
-			}
+			require.NoError(w, err)
 		}, map[string]float64{
 			"regent.leadership.changes{type=acquired}": 1, "regent.leadership.changes{type=configured}": 1, "regent.elections{state=held}": 1,
 			"regent.elections{state=vacant}": -1, "regent.elections.leaderless": -62, "regent.elections.grants": 1,
@@ -107,9 +106,7 @@ func TestEveryMetricFollowsTheLifeOfAnElection(t *testing.T) {
 		})
 		step("an operator deletes it", func() {
 			_, err := w.Service.Do(w.Context(), leadership.Delete{Election: "jobs", Force: true})
-			if err != nil {
-				w.Fatal(err)
-			}
+			require.NoError(w, err)
 		}, map[string]float64{
 			"regent.leadership.changes{type=deleted}": 1, "regent.elections{state=held}": -1,
 			"regent.leadership.term.duration:count{end=deleted}": 1, "regent.leadership.term.duration:sum{end=deleted}": 6,
@@ -145,9 +142,7 @@ func TestAnElectionIsLeaderlessSinceACandidateWaits(t *testing.T) {
 	story(t, func(w *telemetrytest.Fixture) {
 		w.Lead("jobs", "ann")
 		_, err := w.Service.Do(w.Context(), leadership.Delete{Election: "jobs", Force: true})
-		if err != nil {
-			w.Fatal(err)
-		}
+		require.NoError(w, err)
 		if _, err := w.Service.Do(w.Context(), leadership.Configure{Election: "jobs"}); err != nil { // and ann's lease has to run out
 			w.Fatal(err)
 		}
@@ -213,9 +208,7 @@ func TestALateGrantIsNoTransitionIfNoCandidateWaited(t *testing.T) {
 func TestALateTransitionCountsTheTimeThatACandidateWaited(t *testing.T) {
 	story(t, func(w *telemetrytest.Fixture) {
 		_, err := w.Service.Do(w.Context(), leadership.Configure{Election: "jobs", Config: leadership.Config{LockDelay: time.Hour}})
-		if err != nil {
-			w.Fatal(err)
-		}
+		require.NoError(w, err)
 		w.Lead("jobs", "ann")
 		w.Settle(time.Hour)
 		if _, err := w.Acquire("jobs", "bob", time.Minute); err != nil {

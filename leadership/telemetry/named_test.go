@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
 	"regent/leadership/service"
@@ -18,9 +19,7 @@ import (
 // byName has the fixture show elections by name.
 func byName(w *telemetrytest.Fixture, all ...leadership.Election) {
 	w.Helper()
-	if err := w.Metrics.ByName(all); err != nil {
-		w.Fatal(err)
-	}
+	require.NoError(w, w.Metrics.ByName(all))
 }
 
 // wantNamed checks what is shown by name.

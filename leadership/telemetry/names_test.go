@@ -11,6 +11,7 @@ import (
 	"text/tabwriter"
 
 	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 
 	"regent/leadership/telemetry"
 )
@@ -31,14 +32,10 @@ func TestNamesUnitsAndLabelsAreAsTheyWere(t *testing.T) {
 	w.Flush()
 	const golden = "testdata/names.golden"
 	if *update {
-		if err := os.WriteFile(golden, table.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(golden, table.Bytes(), 0o644))
 	}
 	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if diff := gocmp.Diff(string(want), table.String()); diff != "" {
 		t.Errorf("a dashboard, or an alert, stands on each of these; -update accepts the difference:\n%s", diff)
 	}

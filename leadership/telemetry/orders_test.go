@@ -11,6 +11,7 @@ import (
 	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
 	"regent/leadership/service"
@@ -24,9 +25,7 @@ import (
 func declared(t *testing.T, file, kind, from string) (all []string) {
 	t.Helper()
 	text, err := os.ReadFile("../" + file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_, block, _ := strings.Cut(string(text), from)
 	block, _, _ = strings.Cut(block, "\n)")
 	for _, m := range regexp.MustCompile(`(?m)^\t\w+ +`+kind+` += "(\w+)"`).FindAllStringSubmatch(block, -1) {

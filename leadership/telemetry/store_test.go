@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/trace/noop"
 
@@ -48,9 +49,7 @@ func measured(testing.TB) storetest.Backing {
 func newMetrics(t testing.TB) *telemetry.Metrics {
 	t.Helper()
 	m, err := telemetry.New(sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader())), noop.NewTracerProvider())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return m
 }
 
@@ -138,9 +137,7 @@ func TestTheAgeOfTheOutboxIsThatOfItsOldestEvent(t *testing.T) {
 		look := func(want float64) {
 			t.Helper()
 			events, err := outbox.Unannounced(t.Context(), "", 10)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if got := w.Read()["regent.events.unannounced.age"]; got != want {
 				t.Errorf("the age is %v s, want %v", got, want)
 			}
@@ -198,9 +195,7 @@ func TestWhatAnInstanceSaysOfItselfIsRead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			story(t, func(w *telemetrytest.Fixture) {
 				before := w.Read()
-				if err := c.give(w.Metrics); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, c.give(w.Metrics))
 				want(w, w.Read().Since(before), c.want)
 				inCatalogue(w)
 			})

@@ -14,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
 )
@@ -59,9 +60,7 @@ func documents() []any {
 func TestEveryGeneratedDocumentIsTested(t *testing.T) {
 	t.Parallel()
 	source, err := os.ReadFile("json_gen.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	tested := map[string]bool{}
 	for _, v := range documents() {
 		tested[reflect.TypeOf(v).Elem().Name()] = true
@@ -107,9 +106,7 @@ func TestDocumentsAreWrittenAndReadWithoutReflectionAsByJSON(t *testing.T) {
 		requireWrittenAlike(t, full)
 		requireWrittenAlike(t, reflect.ValueOf(full).Elem().Interface())
 		var text bytes.Buffer
-		if err := json.MarshalWrite(&text, full); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, json.MarshalWrite(&text, full))
 		if taken := requireReadAlike(t, text.String()); !taken[reflect.TypeOf(full)] && isRead(full) {
 			t.Errorf("%T is not read without reflection: %s", full, text.Bytes())
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
 )
@@ -56,16 +57,12 @@ func BenchmarkDocuments(b *testing.B) {
 	})
 	read := func(name string, v any, fresh func() any, alone func([]byte, any) error, fast func([]byte, any) error) {
 		text, err := Marshal(v)
-		if err != nil {
-			b.Fatal(err)
-		}
+		require.NoError(b, err)
 		for how, read := range map[string]func([]byte, any) error{"wire": fast, "json": alone} {
 			b.Run("read/"+name+"/"+how, func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
-					if err := read(text, fresh()); err != nil {
-						b.Fatal(err)
-					}
+					require.NoError(b, read(text, fresh()))
 				}
 			})
 		}

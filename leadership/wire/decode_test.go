@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 )
 
@@ -101,9 +103,7 @@ func TestRequestIsReadHoweverItIsWritten(t *testing.T) {
 	t.Parallel()
 	const body = "\t{ \"candidateId\" : \"a\\u002d\\ud83d\\ude00\\\\\", \"metadata\": {\"a\":{\"a\":[{},{\"a\":null}]},\"b\\\\ud83d\":1} }\r\n"
 	var request AcquireRequest
-	if err := Decode([]byte(body), &request); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, Decode([]byte(body), &request))
 	if want := leadership.CandidateID("a-😀\\"); request.CandidateID != want {
 		t.Errorf("candidateId %q, want %q", request.CandidateID, want)
 	}
@@ -125,9 +125,7 @@ func TestMalformedEntryDoesNotSpoilTheBatch(t *testing.T) {
 	const body = `{"checks":[{"election":"a","fencingToken":1},7,{"election":"c"},null,{"fencingToken":1},` +
 		`{"election":"e","fencingToken":"1"},{"fencingToken":1.5,"x":0,"election":"f"},{"election":7}]}`
 	var checks Checks
-	if err := Decode([]byte(body), &checks); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, Decode([]byte(body), &checks))
 	for i, want := range []struct{ election, pointer, detail string }{
 		{"a", "", ""},
 		{"", "/checks/1", "send a JSON object, not a number"},

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
 )
@@ -143,9 +144,7 @@ func FuzzDecodeIsStrict(f *testing.F) {
 			return
 		}
 		var members map[string]json.RawMessage
-		if err := json.Unmarshal(body, &members); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, json.Unmarshal(body, &members))
 		if _, ok := members["candidateId"]; !ok {
 			t.Errorf("%q was accepted without a candidate", body)
 		}
@@ -193,17 +192,13 @@ func requireInvalid(t *testing.T, err error) {
 func again[T any](t *testing.T, first T) {
 	t.Helper()
 	text, err := Marshal(first)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var second T
 	if err := Decode(text, &second); err != nil {
 		t.Fatalf("%s was written and is refused: %v", text, err)
 	}
 	text2, err := Marshal(second)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if diff := cmp.Diff(string(text), string(text2)); diff != "" {
 		t.Fatalf("written (-) and written again (+) differ:\n%s", diff)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
 )
@@ -15,9 +16,7 @@ import (
 func sentAndRead[T any](t *testing.T, sent T, read func([]byte, any) error) (got T) {
 	t.Helper()
 	text, err := Marshal(sent)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if err := read(text, &got); err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
@@ -78,9 +77,7 @@ func TestARefusalForAnUnknownReasonIsRead(t *testing.T) {
 	t.Parallel()
 	p, err := DecodeProblem([]byte(`{"code":"LEASE_HELD","detail":"wait","reason":"FUTURE","retryAfterMs":450,
 		"cause":{"code":"FUTURE","untilMs":450,"position":2,"of":3,"have":0,"need":2,"weight":{"a":[7]}}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	want := &leadership.Error{
 		Code: leadership.LeaseHeld, Detail: "wait", Reason: "FUTURE", RetryAfter: 450 * time.Millisecond,
 		Cause: &leadership.Cause{Code: "FUTURE", Left: 450 * time.Millisecond, Position: 2, Of: 3, Need: 2},

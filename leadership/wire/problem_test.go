@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
 )
@@ -83,13 +84,9 @@ func TestEveryErrorIsReadAsItWasWritten(t *testing.T) {
 func writtenAndRead(t *testing.T, err error) *leadership.Error {
 	t.Helper()
 	text, err := Marshal(NewProblem(err))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	p, err := DecodeProblem(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return p.Leadership()
 }
 
@@ -106,9 +103,7 @@ func TestCauseOfAnErrorStaysInTheServer(t *testing.T) {
 		{&leadership.Error{Code: "SECRET", Detail: "secret"}, Internal},
 	} {
 		text, err := Marshal(NewProblem(c.err))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if strings.Contains(strings.ToLower(string(text)), "secret") {
 			t.Errorf("%v becomes %s", c.err, text)
 		}
@@ -157,13 +152,9 @@ func TestExplanationsAreReadAsTheyWereWritten(t *testing.T) {
 		{Code: leadership.ReasonQuorum, Have: 0, Need: 2, Position: 1, Of: 1},
 	}}
 	text, err := Marshal(NewExplanation(sent))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var w Explanation
-	if err := Unmarshal(text, &w); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, Unmarshal(text, &w))
 	if diff := cmp.Diff(sent, w.Leadership()); diff != "" {
 		t.Errorf("sent (-) and received (+) differ:\n%s", diff)
 	}
@@ -175,9 +166,7 @@ func TestExplanationsAreReadAsTheyWereWritten(t *testing.T) {
 func TestReplyOfANewerServerIsRead(t *testing.T) {
 	t.Parallel()
 	text, err := Marshal(NewLease(limited()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, added := range []string{`"future":7,`, `"future":{"election":[{"a":null}]},`, `"Election":"other",`} {
 		var w Lease
 		if err := Unmarshal([]byte("{"+added+string(text[1:])), &w); err != nil {
@@ -200,9 +189,7 @@ func TestReplyOfANewerServerIsRead(t *testing.T) {
 	var w Lease
 	unknown := strings.NewReplacer(`"report":{`, `"report":{"future":{},`, `"kind":"pause"`, `"kind":"future"`, `"endsBecause":"approval"`, `"endsBecause":"future"`,
 		`"strategy":"capability"`, `"strategy":"future"`, `"need":2,"grace"`, `"need":{"of":"each region"},"grace"`).Replace(string(text))
-	if err := Unmarshal([]byte(unknown), &w); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, Unmarshal([]byte(unknown), &w))
 	if got, err := w.Leadership(); err != nil || got.Token != 4 || got.Report != "" || got.EndsBecause != "future" || got.Overrides.List()[0].Kind != "future" {
 		t.Errorf("with values that this version does not know: read as %+v, %v", got, err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
 )
@@ -18,9 +19,7 @@ func scanned(t testing.TB) (texts []string, into []func() any) {
 	t.Helper()
 	add := func(v any, fresh func() any) {
 		text, err := Marshal(v)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		texts, into = append(texts, string(text), string(text)+"\n"), append(into, fresh, fresh)
 	}
 	noted, bare, ticketed := held(), held(), held()
@@ -50,9 +49,7 @@ func TestUsualRepliesAreReadWithoutReflection(t *testing.T) {
 			t.Errorf("not read: %s", text)
 			continue
 		}
-		if err := json.Unmarshal([]byte(text), want); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, json.Unmarshal([]byte(text), want))
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-json +read)\n%s", text, diff)
 		}

@@ -4,6 +4,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // requestAlike is requireReadAlike for a request. It reports as what it was read without
@@ -106,9 +108,7 @@ func TestReadingARenewalTakesNoMemoryButForItsStrings(t *testing.T) {
 	body := []byte(renewal)
 	var r LeaseRequest
 	if n := testing.AllocsPerRun(100, func() {
-		if err := Decode(body, &r); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, Decode(body, &r))
 	}); n > 2 {
 		t.Errorf("%v allocations, want those of the candidate and the key", n)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
 )
@@ -89,16 +90,12 @@ func TestDataIsKeptAsItWasSent(t *testing.T) {
 	const leads = `{"candidateId":"a","key":"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8","fencingToken":4,`
 	for _, data := range []string{`0`, `-1e400`, `""`, `false`, `[]`, `{}`, `"\ud83d\ude00 \\[[[["`, `{"a":[null,{"b":"<&>\u2028"}]}`, strings.Repeat("[", MaxDepth) + strings.Repeat("]", MaxDepth)} {
 		var checkpoint CheckpointRequest
-		if err := Decode([]byte(leads+`"sequence":1,"data":`+data+`}`), &checkpoint); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, Decode([]byte(leads+`"sequence":1,"data":`+data+`}`), &checkpoint))
 		if r, err := checkpoint.Leadership("planner"); err != nil || string(r.Data) != data {
 			t.Errorf("%s is read as %s, %v", data, r.Data, err)
 		}
 		var add AppendRequest
-		if err := Decode([]byte(leads+`"after":0,"entries":[{"data":`+data+`}]}`), &add); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, Decode([]byte(leads+`"after":0,"entries":[{"data":`+data+`}]}`), &add))
 		if r, err := add.Leadership("planner"); err != nil || string(r.Entries[0].Data) != data {
 			t.Errorf("%s is read as %+v, %v", data, r.Entries, err)
 		}

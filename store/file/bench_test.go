@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/service"
 	"regent/store/file"
@@ -26,9 +28,7 @@ func BenchmarkFileJournal(b *testing.B) {
 
 func benchJournal(b *testing.B, leaders, entries int) {
 	s, err := file.Open(filepath.Join(b.TempDir(), "leases"), file.Config{})
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	defer s.Close()
 	svc := service.New(s)
 	ledger := service.NewLedger(svc, s)
@@ -41,9 +41,7 @@ func benchJournal(b *testing.B, leaders, entries int) {
 		key := leadership.NewKey()
 		e := leadership.Election(fmt.Sprintf("e%04d", i))
 		g, err := svc.Acquire(b.Context(), leadership.AcquireRequest{Election: e, CandidateID: "ann", Key: &key, LeaseDuration: time.Hour})
-		if err != nil {
-			b.Fatal(err)
-		}
+		require.NoError(b, err)
 		leases[i] = leadership.LeaseRequest{Election: e, CandidateID: "ann", Key: key, Token: g.Token}
 	}
 	var left atomic.Int64

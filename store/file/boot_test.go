@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/rule"
 	"regent/leadership/service"
@@ -41,9 +43,7 @@ func (m *machine) open(id string) {
 // restart closes the store and opens it with the given boot id and uptime.
 func (m *machine) restart(id string, uptime time.Duration) {
 	m.t.Helper()
-	if err := m.store.Close(); err != nil {
-		m.t.Fatal(err)
-	}
+	require.NoError(m.t, m.store.Close())
 	m.uptime = uptime
 	m.open(id)
 }
@@ -82,14 +82,10 @@ func TestAfterAnotherBootNoLeaseIsGrantedBeforeAFullLeaseHasPassed(t *testing.T)
 			m.lead("jobs")
 			m.uptime += 29 * time.Second
 			before, err := m.Get(t.Context(), "jobs")
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			m.restart(c.boots[1], c.then) // the machine was off for an unknown time
 			after, err := m.Get(t.Context(), "jobs")
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if after.ExpiresIn != leadership.DefaultLeaseDuration || after.Token != 1 || after.ReadAt.Before(before.ReadAt.Add(-30*time.Second)) {
 				t.Errorf("after the boot: %+v, want a full lease of token 1", after)
 			}
@@ -166,9 +162,7 @@ func TestAfterAnotherBootALatestEndStaysAsFarAway(t *testing.T) {
 	newer := rule.Codec{Next: true}
 	open := func(boot string, codec rule.Codec) *file.Store {
 		s, err := file.Open(path, file.Config{Clock: file.Clock{BootID: boot, SinceBoot: func() time.Duration { return uptime }}, Codec: codec})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return s
 	}
 	s := open("first", newer)
@@ -187,9 +181,7 @@ func TestAfterAnotherBootALatestEndStaysAsFarAway(t *testing.T) {
 			}
 			return ch, err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if zone := snap.Record.EndsBy.Location(); zone != time.UTC { // as it is read again
 			t.Errorf("%s: its end is kept in the time of %q", e, zone)
 		}
@@ -230,14 +222,10 @@ func TestAfterAnotherBootWhatLimitsATermStaysAsFarAwayAndOrdersKeepTheirDates(t 
 		ch.Record.Standing.Unknown = `{"seen":1}`
 		return ch, nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	m.restart("boot-2", m.uptime) // the wall clock has gone on meanwhile, the other has not
 	after, err := m.store.Get(t.Context(), "jobs")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	was, is := before.Record, after.Record
 	moved := is.EndsBy.Sub(was.EndsBy)
 	if left := is.EndsBy.Sub(after.Now); left != was.EndsBy.Sub(before.Now) {
@@ -296,9 +284,7 @@ func TestAfterAnotherBootAStandingThatWouldBecomeTooLargeStaysAsItWas(t *testing
 		r.Standing.Unknown = `{"x":"` + strings.Repeat("x", rule.MaxCarriedBytes-len(carried.Policy+carried.Standing)) + `"}`
 		return ch, errors.Join(err, encoded)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	m.restart("boot-2", time.Second)
 	after, err := m.store.Get(t.Context(), "jobs")
 	if err != nil || after.Record.Standing != before.Record.Standing || !after.Record.HeartbeatAt.After(before.Record.HeartbeatAt) {
@@ -319,9 +305,7 @@ func TestABootLongAfterTheLastCommitIsToldOfInTheLog(t *testing.T) {
 				var log bytes.Buffer
 				clock := file.Clock{BootID: open.boot, SinceBoot: func() time.Duration { return time.Hour }}
 				s, err := file.Open(path, file.Config{Clock: clock, Log: slog.New(slog.NewTextHandler(&log, nil))})
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				s.Close()
 				if told := strings.Contains(log.String(), "last=2000-01-01T00:00:00.000Z now=2000-02-01T00:00:00.000Z"); told != open.told {
 					t.Errorf("off for %v, %s: the log says %q", off, open.boot, log.String())

@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/rule"
 	"regent/store/file"
@@ -16,9 +18,7 @@ import (
 func behind(t *testing.T, s *file.Store) rule.Record {
 	t.Helper()
 	snap, err := s.Update(t.Context(), "jobs", rule.Expect{}, func(rule.Snapshot) (rule.Change, error) { return rule.Change{}, nil })
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return snap.Record
 }
 
@@ -50,9 +50,7 @@ func TestAChangeThatWasBegunWhenItsCallerGaveUpIsUnknownAndIsDone(t *testing.T) 
 func TestCancelledRenewalIsUnknownAndStaysSo(t *testing.T) {
 	s, service := open(t, filepath.Join(t.TempDir(), "leases"), file.Clock{})
 	g, err := service.Acquire(t.Context(), ask("ann"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	lease := []rule.Renewal{{Election: "jobs", CandidateID: "ann", KeyHash: g.Key.Hash(), Token: g.Token}}
 	first := s.Hold()
 	second := make(chan func(), 1)
@@ -88,9 +86,7 @@ func TestCancelledRenewalIsUnknownAndStaysSo(t *testing.T) {
 func TestRenewalCancelledBeforeItBeginsIsNotDone(t *testing.T) {
 	s, service := open(t, filepath.Join(t.TempDir(), "leases"), file.Clock{})
 	g, err := service.Acquire(t.Context(), ask("ann"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	release := s.Hold()
 	ctx, giveUp := context.WithCancel(t.Context())
 	answers := make(chan []rule.Renewed, 1)

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/store/file"
 )
 
@@ -17,9 +19,7 @@ func TestCommitsGoOnWhileACheckpointIsMade(t *testing.T) {
 	t.Parallel()
 	u := newUsed(t, 3000)
 	pipe := filepath.Join(u.path, "snapshot-0000000002.new")
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
 	for u.Log() == 1 {
 		u.live(1)
 	}
@@ -30,9 +30,7 @@ func TestCommitsGoOnWhileACheckpointIsMade(t *testing.T) {
 	want := dump(t, u.Store)
 	killed := copied(t, u.path, filepath.Base(pipe))
 	f, err := os.OpenFile(pipe, os.O_RDWR, 0) // now it is read, and then it cannot be synced
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer f.Close()
 	for u.Checkpointed() != nil { // until it is tried again
 		u.live(1)

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/rule"
 	"regent/store/file"
@@ -22,9 +24,7 @@ func TestEveryCommitIsOneWriteAndOneSync(t *testing.T) {
 	large := ask("ann")
 	large.Metadata = fmt.Appendf(nil, `{"x":%q}`, strings.Repeat("x", 4000))
 	g, err := service.Acquire(t.Context(), large)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var calls []string
 	s.Watch(func(call string) error { calls = append(calls, call); return nil })
 	lease := leadership.LeaseRequest{Election: "jobs", CandidateID: "ann", Key: g.Key, Token: g.Token}
@@ -46,18 +46,14 @@ func TestEveryCommitIsOneWriteAndOneSync(t *testing.T) {
 	} {
 		before := s.LogEnd()
 		calls = nil
-		if err := call(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, call())
 		n := s.LogEnd() - before // which waits for the writer
 		if !slices.Equal(calls, []string{"write", "sync"}) || n > sector {
 			t.Errorf("%s: got %v of %d bytes, want one write and one sync, and few bytes", name, calls, n)
 		}
 	}
 	calls = nil
-	if err := s.MarkAnnounced(t.Context(), []leadership.EventID{{Election: "jobs", Revision: 1}, {Election: "none", Revision: 1}}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.MarkAnnounced(t.Context(), []leadership.EventID{{Election: "jobs", Revision: 1}, {Election: "none", Revision: 1}}))
 	if _, err := s.Since(t.Context(), g.ReadAt, 10); err != nil {
 		t.Fatal(err)
 	}
@@ -90,9 +86,7 @@ func TestCallsThatWaitShareOneCommit(t *testing.T) {
 	queued(t, s, callers)
 	release()
 	for range callers {
-		if err := <-answers; err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, <-answers)
 	}
 	if s.LogEnd(); syncs != 1 {
 		t.Errorf("%d syncs for %d calls that waited, want one", syncs, callers)
@@ -157,9 +151,7 @@ func TestAReadTellsNothingThatAPowerCutCouldStillUndo(t *testing.T) {
 	}
 	close(synced)
 	for range 3 {
-		if err := <-answers; err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, <-answers)
 	}
 	if l, err := service.Get(t.Context(), "jobs"); err != nil || l.Token != 1 {
 		t.Errorf("once it is synced: got %+v, %v", l, err)
@@ -234,9 +226,7 @@ func TestAFolderThatWasRemovedOrReplacedIsServedNoLonger(t *testing.T) {
 			if _, err := service.Acquire(t.Context(), ask("ann")); err != nil {
 				t.Fatal(err)
 			}
-			if err := replace(t, path); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, replace(t, path))
 			if name != "the log is removed" {
 				open(t, path, file.Clock{}) // by another program
 			}
@@ -257,9 +247,7 @@ func TestTheCloseOfAMovedFolderDoesNotTouchTheOneInItsPlace(t *testing.T) {
 	if _, err := service.Acquire(t.Context(), ask("ann")); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Rename(path, path+"-away"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Rename(path, path+"-away"))
 	other, _ := open(t, path, file.Clock{})
 	before := read(t, path, "state")
 	if err := s.Close(); err == nil || !strings.Contains(err.Error(), "is another file now") {
@@ -296,9 +284,7 @@ func TestAFailedCheckpointLosesNothingAndIsTriedAgain(t *testing.T) {
 	u.config.Log = slog.New(slog.NewTextHandler(&log, nil))
 	u.open(u.path)
 	blocked := filepath.Join(u.path, "snapshot-0000000002.new") // a folder in the place of the file
-	if err := os.MkdirAll(filepath.Join(blocked, "x"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(filepath.Join(blocked, "x"), 0o700))
 	var failed error
 	for failed == nil {
 		u.live(1)
@@ -310,9 +296,7 @@ func TestAFailedCheckpointLosesNothingAndIsTriedAgain(t *testing.T) {
 	if !strings.Contains(log.String(), "a checkpoint has failed") {
 		t.Errorf("the log says %q", log.String())
 	}
-	if err := os.RemoveAll(blocked); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.RemoveAll(blocked))
 	want := dump(t, u.Store)
 	if got := u.reopened(copied(t, u.path)); got != want {
 		t.Errorf("after the failure: got\n%s\nwant\n%s", got, want)
@@ -340,9 +324,7 @@ func TestACheckpointThatCannotBeginIsTriedAgainLater(t *testing.T) {
 	u.config.Log = slog.New(slog.NewTextHandler(&log, nil))
 	u.open(u.path)
 	blocked := filepath.Join(u.path, "log-0000000002.new") // a folder in the place of the file
-	if err := os.Mkdir(blocked, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Mkdir(blocked, 0o700))
 	at := u.ends(30)
 	if n, most := strings.Count(log.String(), "a checkpoint has failed"), at[len(at)-1]/least; n == 0 || n > most {
 		t.Errorf("%d attempts have failed in %d bytes, want 1 to %d", n, at[len(at)-1], most)

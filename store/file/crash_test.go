@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 )
 
@@ -47,15 +49,11 @@ func TestALogThatEndsBeforeTheNextWasMadeIsRefused(t *testing.T) {
 	const log1, log2 = "log-0000000001", "log-0000000002"
 	u := newUsed(t, 3000)
 	kept := filepath.Join(t.TempDir(), log1)
-	if err := os.Link(filepath.Join(u.path, log1), kept); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Link(filepath.Join(u.path, log1), kept))
 	var at []int
 	for len(at) < 100 {
 		at = append(at, u.ends(1)...)
-		if err := u.Checkpointed(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, u.Checkpointed())
 		if _, err := os.Stat(filepath.Join(u.path, log2)); err == nil {
 			break
 		}
@@ -67,9 +65,7 @@ func TestALogThatEndsBeforeTheNextWasMadeIsRefused(t *testing.T) {
 		t.Fatalf("after %d commits: %v", len(at), err)
 	}
 	clear(ended[at[len(at)-2]:]) // the last place is in the next log already
-	if err := errors.Join(os.Remove(filepath.Join(killed, "snapshot-0000000002")), os.WriteFile(filepath.Join(killed, log1), ended, 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errors.Join(os.Remove(filepath.Join(killed, "snapshot-0000000002")), os.WriteFile(filepath.Join(killed, log1), ended, 0o600)))
 	u.refused(killed, "the log lacks its last commit", log1)
 }
 
@@ -136,9 +132,7 @@ func TestASnapshotWithoutItsLastFramesIsRefused(t *testing.T) {
 			break
 		}
 	}
-	if err := u.Checkpointed(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, u.Checkpointed())
 	want, killed := dump(t, u.Store), copied(t, u.path)
 	u.Close()
 	if got := u.reopened(copied(t, killed)); got != want {

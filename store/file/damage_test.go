@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/store/file"
 )
@@ -38,13 +40,9 @@ func (u *used) refused(path, damage, why string) {
 func folderOf(t testing.TB, files map[string][]byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "made")
-	if err := os.Mkdir(path, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Mkdir(path, 0o700))
 	for name, content := range files {
-		if err := os.WriteFile(filepath.Join(path, name), content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(filepath.Join(path, name), content, 0o600))
 	}
 	return path
 }
@@ -54,20 +52,14 @@ func rewrite(t testing.TB, path, name string, change func([]byte) []byte) {
 	t.Helper()
 	name = filepath.Join(path, name)
 	content, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(name, change(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(name, change(content), 0o600))
 }
 
 func read(t testing.TB, path, name string) []byte {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(path, name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return content
 }
 
@@ -77,9 +69,7 @@ func checkpointed(t testing.TB) *used {
 	u := newUsed(t, 3000)
 	for range 1000 {
 		u.live(1)
-		if err := u.Checkpointed(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, u.Checkpointed())
 		if _, err := os.Stat(filepath.Join(u.path, "snapshot-0000000002")); err == nil {
 			u.Close()
 			u.config.Checkpoint = 1 << 30 // no other
@@ -104,9 +94,7 @@ func TestEveryChangedByteIsNoticed(t *testing.T) {
 	}
 	for name, used := range map[string]int{"state": 48, "log-0000000002": end, "snapshot-0000000002": len(read(t, killed, "snapshot-0000000002"))} {
 		f, err := os.OpenFile(filepath.Join(killed, name), os.O_RDWR, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer f.Close()
 		content := read(t, killed, name)
 		for at := 0; at < used; at += stride {
@@ -156,9 +144,7 @@ func lastCommit(t testing.TB, many int) (u *used, killed string, from, to int, b
 	before, from = dump(t, u.Store), int(u.LogEnd())
 	text := `{"x":"` + strings.Repeat("y", 4000) + `"}`
 	_, err := u.service.Acquire(t.Context(), leadership.AcquireRequest{Election: "large", CandidateID: "ann", Metadata: []byte(text)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return u, copied(t, u.path), from, int(u.LogEnd()), before
 }
 
@@ -260,9 +246,7 @@ func TestAfterACleanStopEveryLostTailIsNoticed(t *testing.T) {
 	u.live(20)
 	to := int(u.LogEnd())
 	killed := copied(t, u.path)
-	if err := u.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, u.Close())
 	for damage, change := range map[string]func([]byte) []byte{
 		"the last commits are gone":        func(b []byte) []byte { clear(b[from:to]); return b },
 		"it is an earlier version":         func([]byte) []byte { return before },
@@ -303,9 +287,7 @@ func TestAMissingOrForeignFileIsNoticed(t *testing.T) {
 	refused := func(damage, why string, change func(path string) error) {
 		t.Helper()
 		path := copied(t, killed)
-		if err := change(path); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, change(path))
 		u.refused(path, damage, why)
 	}
 	const log, snapshot = "log-0000000002", "snapshot-0000000002"
@@ -352,9 +334,7 @@ func TestFilesOfTwoCopiesAreNoticed(t *testing.T) {
 		for u.Log() < checkpoints+1 {
 			u.live(1)
 		}
-		if err := u.Checkpointed(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, u.Checkpointed())
 		u.live(1)
 		killed := copied(t, path)
 		u.Close()
@@ -413,24 +393,18 @@ func TestACheckpointMayBeInterruptedAnywhere(t *testing.T) {
 	u := newUsed(t, 3000)
 	const log1, log2, snapshot2 = "log-0000000001", "log-0000000002", "snapshot-0000000002"
 	kept := filepath.Join(t.TempDir(), log1)
-	if err := os.Link(filepath.Join(u.path, log1), kept); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Link(filepath.Join(u.path, log1), kept))
 	var before, old string // the folder before the last commit of log 1, and its content
 	for {
 		old, before = dump(t, u.Store), copied(t, u.path)
 		u.live(1)
-		if err := u.Checkpointed(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, u.Checkpointed())
 		if _, err := os.Stat(filepath.Join(u.path, snapshot2)); err == nil {
 			break
 		}
 	}
 	ended, err := os.ReadFile(kept)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	empty := read(t, u.path, log2)
 	now := dump(t, u.Store)
 	u.live(10)

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/rule"
 	"regent/leadership/service"
@@ -48,9 +50,7 @@ func newUsed(t testing.TB, checkpoint int64) *used {
 func (u *used) open(path string) {
 	u.t.Helper()
 	s, err := file.Open(path, u.config)
-	if err != nil {
-		u.t.Fatal(err)
-	}
+	require.NoError(u.t, err)
 	u.Store, u.service, u.path = s, service.New(s), path
 }
 
@@ -81,18 +81,14 @@ func (u *used) live(calls int) {
 			u.service.Do(ctx, leadership.Configure{Election: e, Config: config})
 		case 5:
 			waiting, err := u.Unannounced(ctx, "", 20)
-			if err != nil {
-				u.t.Fatal(err)
-			}
+			require.NoError(u.t, err)
 			var ids []leadership.EventID
 			for _, w := range waiting {
 				if u.random.IntN(3) > 0 {
 					ids = append(ids, w.ID())
 				}
 			}
-			if err := u.MarkAnnounced(ctx, ids); err != nil {
-				u.t.Fatal(err)
-			}
+			require.NoError(u.t, u.MarkAnnounced(ctx, ids))
 		case 6:
 			u.amend(rule.LogID{Election: e, Kind: rule.LogCheckpoint})
 		case 7:
@@ -105,9 +101,7 @@ func (u *used) live(calls int) {
 func (u *used) amend(id rule.LogID) {
 	u.t.Helper()
 	before, err := u.Segments(u.t.Context(), id, 0, 1000)
-	if err != nil {
-		u.t.Fatal(err)
-	}
+	require.NoError(u.t, err)
 	var end leadership.Index
 	if n := len(before); n > 0 {
 		end = before[n-1].Last
@@ -122,9 +116,7 @@ func (u *used) amend(id rule.LogID) {
 		u.t.Fatal(err)
 	}
 	if len(ch.Add) > 1 {
-		if err := u.Trim(u.t.Context(), id, end); err != nil {
-			u.t.Fatal(err)
-		}
+		require.NoError(u.t, u.Trim(u.t.Context(), id, end))
 	}
 }
 
@@ -140,9 +132,7 @@ func dump(t testing.TB, s *file.Store) string {
 	for _, snap := range listing.Snapshots {
 		fmt.Fprintf(&b, "%+v\n", snap.Record)
 		events, err := s.Events(t.Context(), snap.Record.Election, 0, 100_000)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, e := range events {
 			if fmt.Fprintf(&b, "  %+v\n", e); e.At.After(newest) {
 				newest = e.At
@@ -150,30 +140,22 @@ func dump(t testing.TB, s *file.Store) string {
 		}
 	}
 	held, err := s.Held(t.Context(), "", 1000)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, snap := range held.Snapshots {
 		fmt.Fprintln(&b, "held", snap.Record.Election)
 	}
 	waiting, err := s.Unannounced(t.Context(), "", 100_000)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, e := range waiting {
 		fmt.Fprintln(&b, "waits", e.ID())
 	}
 	ids, err := s.Logs(t.Context(), rule.LogID{}, 1000)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, id := range ids {
 		head, err := s.Look(t.Context(), id)
 		snapshot, err2 := s.Snapshot(t.Context(), id)
 		segments, err3 := s.Segments(t.Context(), id, 0, 1000)
-		if err := errors.Join(err, err2, err3); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, errors.Join(err, err2, err3))
 		fmt.Fprintf(&b, "%+v %+v %+v\n", head, snapshot, segments)
 	}
 	recent, err := s.Between(newest.Add(-rule.MinHistory/2), newest)
@@ -188,9 +170,7 @@ func dump(t testing.TB, s *file.Store) string {
 func copied(t testing.TB, path string, without ...string) string {
 	t.Helper()
 	list, err := os.ReadDir(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	files := make(map[string][]byte)
 	for _, f := range list {
 		if !slices.Contains(without, f.Name()) {
@@ -204,9 +184,7 @@ func copied(t testing.TB, path string, without ...string) string {
 func (u *used) reopened(path string) string {
 	u.t.Helper()
 	s, err := file.Open(path, u.config)
-	if err != nil {
-		u.t.Fatal(err)
-	}
+	require.NoError(u.t, err)
 	defer s.Close()
 	return dump(u.t, s)
 }
@@ -217,17 +195,13 @@ func TestAFolderHasWhenItIsOpenedAgainWhatItHadBefore(t *testing.T) {
 		u := newUsed(t, checkpoint)
 		for round := range 6 {
 			u.live(400)
-			if err := u.Checkpointed(); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, u.Checkpointed())
 			want := dump(t, u.Store)
 			killed := u.reopened(copied(t, u.path))
 			if killed != want {
 				t.Fatalf("round %d, killed: got\n%s\nwant\n%s", round, killed, want)
 			}
-			if err := u.Close(); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, u.Close())
 			if closed := u.reopened(copied(t, u.path)); closed != want {
 				t.Fatalf("round %d, closed: got\n%s\nwant\n%s", round, closed, want)
 			}
@@ -258,9 +232,7 @@ func TestCheckTellsWhatAFolderHasAndChangesNothing(t *testing.T) {
 	last, err := u.Update(t.Context(), "a", rule.Expect{}, func(s rule.Snapshot) (rule.Change, error) {
 		return rule.Apply(s, leadership.Configure{Config: leadership.Config{LockDelay: time.Hour}})
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	events++
 	if r, err := file.Check(copied(t, u.path)); err != nil || r.Closed {
 		t.Errorf("killed: got %+v, %v", r, err)
@@ -282,9 +254,7 @@ func TestCheckTellsWhatAFolderHasAndChangesNothing(t *testing.T) {
 		t.Errorf("no folder: got %v", err)
 	}
 	empty := filepath.Join(t.TempDir(), "empty")
-	if err := os.Mkdir(empty, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Mkdir(empty, 0o700))
 	if _, err := file.Check(empty); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("an empty folder: got %v", err)
 	}
@@ -298,12 +268,8 @@ func TestANewStoreIsToldOfInTheLog(t *testing.T) {
 	for _, isNew := range []bool{true, false} {
 		var log bytes.Buffer
 		s, err := file.Open(path, file.Config{Log: slog.New(slog.NewTextHandler(&log, nil))})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
+		require.NoError(t, s.Close())
 		if told := strings.Contains(log.String(), "level=WARN") && strings.Contains(log.String(), "new, empty store"); told != isNew {
 			t.Errorf("new: %v, and the log says %q", isNew, log.String())
 		}
@@ -314,15 +280,11 @@ func TestANewStoreIsToldOfInTheLog(t *testing.T) {
 func contents(t testing.TB, path string) string {
 	t.Helper()
 	files, err := os.ReadDir(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var b strings.Builder
 	for _, f := range files {
 		info, err := f.Info()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		fmt.Fprintln(&b, f.Name(), info.Size(), info.ModTime())
 	}
 	return b.String()

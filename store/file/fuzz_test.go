@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/rule"
 	"regent/store/file"
@@ -231,14 +233,10 @@ func FuzzOpen(f *testing.F) {
 		path := copied(t, killed)
 		name := filepath.Join(path, files[which%3])
 		content, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		before := bytes.Clone(content)
 		copy(content[at%uint(len(content)):], put[:min(len(put), 8)])
-		if err := os.WriteFile(name, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(name, content, 0o600))
 		s, err := file.Open(path, u.config)
 		if err != nil {
 			if bytes.Equal(before, content) {

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/rule"
 	"regent/leadership/service"
@@ -40,9 +42,7 @@ func (f *aged) reopen(history time.Duration) {
 	clock := file.Clock{BootID: "boot", SinceBoot: func() time.Duration { return f.uptime }}
 	f.config.Clock, f.config.History = clock, history
 	s, err := file.Open(f.path, f.config)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	require.NoError(f.t, err)
 	f.t.Cleanup(func() { s.Close() })
 	f.Store = s
 }
@@ -55,9 +55,7 @@ func (f *aged) change(e leadership.Election, times int) {
 			lock := s.Record.Policy.Config.LockDelay + time.Millisecond
 			return rule.Apply(s, leadership.Configure{Config: leadership.Config{LockDelay: lock}})
 		})
-		if err != nil {
-			f.t.Fatal(err)
-		}
+		require.NoError(f.t, err)
 		f.uptime += time.Millisecond
 	}
 }
@@ -73,9 +71,7 @@ func (f *aged) keys(want int) {
 func (f *aged) now() time.Time {
 	f.t.Helper()
 	snap, err := f.Get(f.t.Context(), "jobs")
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	require.NoError(f.t, err)
 	return snap.Now
 }
 
@@ -89,9 +85,7 @@ func TestAChangeDeletesAHundredOldEventsAtMostOfItsOwnElectionAndAllTheirTraces(
 	for _, left := range []int{old - file.MaxPruned, old - 2*file.MaxPruned, 0, 0} {
 		f.change("jobs", 1)
 		events, err := f.Events(t.Context(), "jobs", 0, 2*old)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		kept := 0
 		for _, e := range events {
 			if f.now().Sub(e.At) > rule.MinHistory {
@@ -146,9 +140,7 @@ func TestWhatWasDeletedBeforeACheckpointIsMissedAfterIt(t *testing.T) {
 	f.keys(onePage/file.MaxPruned + 1)
 	f.config.Checkpoint = 1
 	f.reopen(rule.MinHistory)
-	if err := f.Checkpointed(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, f.Checkpointed())
 	f.config.Checkpoint = 1 << 30
 	f.reopen(rule.DefaultHistory)
 	if recent, err := f.Since(t.Context(), f.now().Add(-3*rule.MinHistory), 10); !errors.Is(err, leadership.HistoryCompacted) {
@@ -182,9 +174,7 @@ func TestAForgottenEventLeavesItsPageAndTheNextSnapshot(t *testing.T) {
 		return rule.Change{Record: s.Record, Quiet: true}, nil
 	})
 	f.CheckpointNow()
-	if err := errors.Join(err, f.Checkpointed()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errors.Join(err, f.Checkpointed()))
 	f.reopen(rule.MinHistory)
 	f.keys(2 + 3*onePage/file.MaxPruned + 1 + 4)
 }
@@ -209,9 +199,7 @@ func TestEachEventOfSeveralPagesIsRead(t *testing.T) {
 	f.change("jobs", many)
 	middle := f.now()
 	f.change("other", many)
-	if err := f.MarkAnnounced(t.Context(), []leadership.EventID{{Election: "jobs", Revision: 2}}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, f.MarkAnnounced(t.Context(), []leadership.EventID{{Election: "jobs", Revision: 2}}))
 	var all []leadership.Revision
 	for i := range leadership.Revision(many) {
 		all = append(all, i+1)
@@ -226,9 +214,7 @@ func TestEachEventOfSeveralPagesIsRead(t *testing.T) {
 		events, err = f.Between(middle.Add(-2*time.Millisecond), middle.Add(time.Millisecond))
 		expect(t, "those of 3 ms", events, err, many, 1, 2)
 		f.CheckpointNow()
-		if err := f.Checkpointed(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, f.Checkpointed())
 		f.reopen(rule.MinHistory)
 	}
 }

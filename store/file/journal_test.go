@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/rule"
 )
@@ -37,12 +39,8 @@ func run(first, last leadership.Index, data string) rule.Segment {
 func TestAFolderKeepsLogsOverACheckpoint(t *testing.T) {
 	t.Parallel()
 	u := newUsed(t, 3000)
-	if err := u.appendTo(1, strings.Repeat("x", 5000)); err != nil {
-		t.Fatal(err)
-	}
-	if err := u.Checkpointed(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, u.appendTo(1, strings.Repeat("x", 5000)))
+	require.NoError(t, u.Checkpointed())
 	if _, err := os.Stat(filepath.Join(u.path, "log-0000000001")); err == nil {
 		t.Error("the log before the checkpoint is still there")
 	}
@@ -56,9 +54,7 @@ func TestAFolderKeepsLogsOverACheckpoint(t *testing.T) {
 func TestLargeAppendsThatWaitTogetherTakeSeveralCommits(t *testing.T) {
 	t.Parallel()
 	u := newUsed(t, 1<<30)
-	if err := u.appendTo(1, "x"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, u.appendTo(1, "x"))
 	const many = 20
 	data := strings.Repeat("x", rule.MaxLogBytes)
 	before := u.Sequence()
@@ -76,9 +72,7 @@ func TestLargeAppendsThatWaitTogetherTakeSeveralCommits(t *testing.T) {
 	queued(t, u.Store, many)
 	release()
 	for range many {
-		if err := <-answers; err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, <-answers)
 	}
 	if got := u.Sequence() - before; got != 3 { // 7 of them exceed 4 MiB
 		t.Errorf("%d appends of %d bytes took %d commits, want 3", many, len(data), got)
@@ -153,22 +147,14 @@ func TestWhatIsTrimmedIsGoneFromTheNextSnapshot(t *testing.T) {
 	u := newUsed(t, 1<<30)
 	data := strings.Repeat("x", 100_000)
 	for n := range leadership.Index(20) {
-		if err := u.appendTo(n+1, data); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, u.appendTo(n+1, data))
 	}
-	if err := u.Trim(t.Context(), journal, 19); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, u.Trim(t.Context(), journal, 19))
 	u.Close()
 	u.config.Checkpoint = 3000
 	u.open(u.path)
-	if err := u.appendTo(21, "x"); err != nil {
-		t.Fatal(err)
-	}
-	if err := u.Checkpointed(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, u.appendTo(21, "x"))
+	require.NoError(t, u.Checkpointed())
 	if n := len(read(t, u.path, "snapshot-0000000002")); n > 2*len(data) {
 		t.Errorf("the snapshot has %d bytes, and the segments left have %d", n, len(data))
 	}
@@ -181,13 +167,9 @@ func TestASegmentTakesItsPlaceAmongTheOthers(t *testing.T) {
 	t.Parallel()
 	u := newUsed(t, 1<<30)
 	large := strings.Repeat("x", leadership.MaxReadBytes+1)
-	if err := errors.Join(u.put(run(4, 5, "b"), run(7, 7, "c"), run(1, 2, "a")), u.put(run(4, 5, large))); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errors.Join(u.put(run(4, 5, "b"), run(7, 7, "c"), run(1, 2, "a")), u.put(run(4, 5, large))))
 	end := u.LogEnd()
-	if err := errors.Join(u.Trim(t.Context(), journal, 1), u.Trim(t.Context(), rule.LogID{Election: "never"}, 1)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errors.Join(u.Trim(t.Context(), journal, 1), u.Trim(t.Context(), rule.LogID{Election: "never"}, 1)))
 	if u.LogEnd() != end {
 		t.Error("a trim that deletes nothing was written")
 	}

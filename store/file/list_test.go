@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/service"
 	"regent/store/file"
@@ -13,9 +15,7 @@ import (
 func TestAHistoryWithoutARecordIsListedAsUntrusted(t *testing.T) {
 	t.Parallel()
 	s, err := file.Open(filepath.Join(t.TempDir(), "leases"), file.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer s.Close()
 	for _, e := range []leadership.Election{"a", "a.b", "b", "c"} {
 		if _, err := service.New(s).Do(t.Context(), leadership.Configure{Election: e}); err != nil {
@@ -34,9 +34,7 @@ func TestAHistoryWithoutARecordIsListedAsUntrusted(t *testing.T) {
 		for after, more := leadership.Election(""), true; more; more = after != "" {
 			pages++
 			l, err := s.List(t.Context(), "", after, limit)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			for _, snap := range l.Snapshots {
 				whole = append(whole, snap.Record.Election)
 			}

@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/store/file"
 )
 
@@ -22,14 +24,10 @@ func heap() uint64 {
 func TestAnEventInMemoryCostsLessThan100Bytes(t *testing.T) {
 	const events = 100_000
 	path := filepath.Join(t.TempDir(), "leases")
-	if err := file.Fill(path, 100, events, rand.New(rand.NewPCG(3, 4)).Uint64); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, file.Fill(path, 100, events, rand.New(rand.NewPCG(3, 4)).Uint64))
 	before := heap()
 	s, err := file.Open(path, file.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer s.Close()
 	if each := float64(heap()-before) / events; each > 100 {
 		t.Errorf("each event costs %.0f bytes", each)

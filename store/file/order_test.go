@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/rule"
 	"regent/store/file"
@@ -23,9 +25,7 @@ func TestAReadIsOfItsTime(t *testing.T) {
 		s, err := file.Open(path, file.Config{Clock: file.Clock{
 			BootID: "a", SinceBoot: func() time.Duration { return time.Duration(clock.Load()) },
 		}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer s.Close()
 		var before rule.Snapshot
 		late := make(chan rule.Snapshot, 1)
@@ -49,9 +49,7 @@ func TestAReadIsOfItsTime(t *testing.T) {
 			}
 			return rule.Apply(now, leadership.Configure{})
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if before.Record.Revision != 0 || before.Now.After(after.Now) {
 			t.Errorf("revision %d was read at %v, and revision %d is of %v", before.Record.Revision, before.Now, after.Record.Revision, after.Now)
 		}

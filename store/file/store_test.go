@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/rule"
 	"regent/leadership/service"
@@ -67,9 +69,7 @@ func (f *shared) openAs(t testing.TB, codec rule.Codec) service.Store {
 	defer f.mu.Unlock()
 	if f.store == nil {
 		s, err := file.Open(f.path, file.Config{Clock: f.clock(), History: storetest.History, Codec: codec})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		f.store = s
 	}
 	f.users++
@@ -119,9 +119,7 @@ func TestRecordThatDoesNotSayWhatItNeedsIsCorrupt(t *testing.T) {
 func open(t testing.TB, path string, clock file.Clock) (*file.Store, *service.Service) {
 	t.Helper()
 	s, err := file.Open(path, file.Config{Clock: clock})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { s.Close() })
 	return s, service.New(s)
 }
@@ -168,9 +166,7 @@ func TestTheFolderIsPrivate(t *testing.T) {
 	}
 	s.Close()
 	for _, mode := range []os.FileMode{0o750, 0o701} {
-		if err := os.Chmod(path, mode); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Chmod(path, mode))
 		if _, err := file.Open(path, file.Config{}); err == nil || !strings.Contains(err.Error(), "chmod 700 "+path) {
 			t.Errorf("a folder of mode %v: got %v", mode, err)
 		}
@@ -178,9 +174,7 @@ func TestTheFolderIsPrivate(t *testing.T) {
 	shared, used := filepath.Join(t.TempDir(), "shared"), filepath.Join(t.TempDir(), "used")
 	err = errors.Join(os.Mkdir(shared, 0o700), os.Chmod(shared, 0o777|os.ModeSticky), // as /tmp is
 		os.Mkdir(used, 0o755), os.WriteFile(filepath.Join(used, "notes"), nil, 0o600))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, path := range []string{shared, used} {
 		_, err := file.Open(path, file.Config{})
 		if err == nil || strings.Contains(err.Error(), "chmod") || !strings.Contains(err.Error(), "name a new folder") {
@@ -194,9 +188,7 @@ func TestAFolderOfAnotherUserIsRefused(t *testing.T) {
 	s, _ := open(t, path, file.Clock{})
 	s.Close()
 	info, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if err := file.CheckOwner(info, path, os.Geteuid()); err != nil {
 		t.Errorf("the user's own folder: %v", err)
 	}
@@ -206,9 +198,7 @@ func TestAFolderOfAnotherUserIsRefused(t *testing.T) {
 	if os.Geteuid() != 0 {
 		return // only root can give a folder away
 	}
-	if err := os.Chown(path, 12345, -1); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Chown(path, 12345, -1))
 	if _, err := file.Open(path, file.Config{}); err == nil || !strings.Contains(err.Error(), "chown -R 0 "+path) {
 		t.Errorf("opened by root: %v", err)
 	}
@@ -217,20 +207,14 @@ func TestAFolderOfAnotherUserIsRefused(t *testing.T) {
 func TestAFolderThatIsNotOursIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	text := filepath.Join(dir, "text")
-	if err := os.WriteFile(text, []byte(strings.Repeat("no store\n", 5000)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(text, []byte(strings.Repeat("no store\n", 5000)), 0o600))
 	whole := filepath.Join(dir, "whole")
 	s, _ := open(t, whole, file.Clock{})
 	s.Close()
 	full := filepath.Join(dir, "full")
-	if err := errors.Join(os.Mkdir(full, 0o700), os.WriteFile(filepath.Join(full, "text.new"), nil, 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errors.Join(os.Mkdir(full, 0o700), os.WriteFile(filepath.Join(full, "text.new"), nil, 0o600)))
 	link := filepath.Join(dir, "link")
-	if err := os.Symlink(whole, link); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Symlink(whole, link))
 	_, err := file.Check(link + "/")
 	if _, err2 := file.Open(link+"/", file.Config{}); err == nil || err2 == nil || !strings.Contains(err.Error()+err2.Error(), "it is a link") {
 		t.Errorf("the link with a slash: got %v and %v", err, err2)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 
 	"regent/leadership"
@@ -97,17 +98,13 @@ func TestAHundredRenewalsAreOneBatchWrite(t *testing.T) {
 	for i := range 100 {
 		e := leadership.Election(fmt.Sprintf("e%03d", i))
 		g, err := service.Acquire(t.Context(), ann.ask(e))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		batch = append(batch, ann.lease(e, g.Token))
 	}
 	for range 3 {
 		rpcs.Take()
 		results, err := service.BatchRenew(t.Context(), batch)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for i, r := range results {
 			if r.Err != nil {
 				t.Errorf("%s: %v", batch[i].Election, r.Err)

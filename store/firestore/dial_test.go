@@ -10,6 +10,7 @@ import (
 
 	apiv1 "cloud.google.com/go/firestore/apiv1"
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 	"google.golang.org/api/option"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -30,9 +31,7 @@ type heard struct {
 func (h *heard) listen(t *testing.T) (address string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	server := grpc.NewServer(grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
 		method, _ := grpc.MethodFromServerStream(stream)
 		md, _ := metadata.FromIncomingContext(stream.Context())
@@ -67,25 +66,17 @@ func TestEveryCallNamesItsDatabaseAsTheHighLevelClientDoes(t *testing.T) {
 	} {
 		cfg := Config{Project: "p-1", Database: c.name}
 		db, err := cfg.database()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		toEmulator := &heard{calls: map[string]metadata.MD{}}
 		cfg.Emulator = toEmulator.listen(t)
 		emulated, err := Open(t.Context(), cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		toGoogle := &heard{calls: map[string]metadata.MD{}}
 		options, err := clientOptions("", db.route())
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		client, err := apiv1.NewClient(t.Context(), append(options, option.WithEndpoint(toGoogle.listen(t)), option.WithoutAuthentication(),
 			option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials())))...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		google := &Store{client: client, database: db, memory: newMemory(4)}
 		for s, h := range map[*Store]*heard{emulated: toEmulator, google: toGoogle} {
 			t.Cleanup(func() { s.Close() })

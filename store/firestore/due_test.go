@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"cloud.google.com/go/firestore/apiv1/firestorepb"
+	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/stats"
 
@@ -62,9 +63,7 @@ func TestTickReadsOnlyWhatIsHeldAmongTenThousandPastElections(t *testing.T) {
 	service := service.New(p.open(t, grpc.WithStatsHandler(&read)))
 	lead := func(e leadership.Election) leadership.LeaseRequest {
 		g, err := service.Acquire(t.Context(), leadership.AcquireRequest{Election: e, CandidateID: "ann", LeaseDuration: time.Hour})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return leadership.LeaseRequest{Election: e, CandidateID: "ann", Key: g.Key, Token: g.Token}
 	}
 	retiring := leadership.Configure{Election: "retiring"}
@@ -103,9 +102,7 @@ func TestRenewalTouchesNoIndexedField(t *testing.T) {
 	p := newProject(t)
 	service := service.New(p.open(t))
 	g, err := service.Acquire(t.Context(), leadership.AcquireRequest{Election: "jobs", CandidateID: "ann"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	before := p.read(t, p.lease("jobs")).Fields
 	if _, err := service.Renew(t.Context(), leadership.LeaseRequest{Election: "jobs", CandidateID: "ann", Key: g.Key, Token: g.Token}); err != nil {
 		t.Fatal(err)

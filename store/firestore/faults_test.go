@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -154,14 +155,10 @@ func TestAHeartbeatBetweenTheReadAndTheCommitMakesATakeoverDecideAgain(t *testin
 func TestWithoutAServerNothingIsEverUnknown(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	l.Close() // no server answers there
 	s, err := firestore.Open(t.Context(), firestore.Config{Project: "p", Emulator: l.Addr().String()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer s.Close()
 	_, getErr := s.Get(t.Context(), "jobs")
 	_, sinceErr := s.Since(t.Context(), time.Now(), 1)
@@ -176,9 +173,7 @@ func TestWithoutAServerNothingIsEverUnknown(t *testing.T) {
 func TestAConnectionThatBreaksOnceTheRequestHasArrivedLeavesItUnknown(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var server *grpc.Server
 	server = grpc.NewServer(grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
 		go server.Stop()
@@ -187,9 +182,7 @@ func TestAConnectionThatBreaksOnceTheRequestHasArrivedLeavesItUnknown(t *testing
 	}))
 	go server.Serve(l)
 	s, err := firestore.Open(t.Context(), firestore.Config{Project: "p", Emulator: l.Addr().String()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer s.Close()
 	err = s.MarkAnnounced(t.Context(), []leadership.EventID{{Election: "jobs", Revision: 1}})
 	if !errors.Is(err, leadership.OutcomeUnknown) {
@@ -206,9 +199,7 @@ func TestALateRenewalDoesNotReviveTheLease(t *testing.T) {
 	ask := ann.ask("jobs")
 	ask.LeaseDuration = leadership.MinLeaseDuration
 	g, err := service.Acquire(t.Context(), ask)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	f.plant("Commit", func(invoke func() error) error {
 		untilOver(t, other)
 		return invoke()

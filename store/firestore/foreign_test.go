@@ -9,6 +9,7 @@ import (
 
 	"cloud.google.com/go/firestore/apiv1/firestorepb"
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 
 	"regent/leadership"
@@ -91,9 +92,7 @@ func TestAnEventThatCannotBeReadHoldsUpItsOwnElectionOnly(t *testing.T) {
 	for _, e := range []leadership.Election{"a", "b", "b-c", "c"} {
 		rest = append(rest, leadership.EventID{Election: e, Revision: 1})
 	}
-	if err := s.MarkAnnounced(t.Context(), rest); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.MarkAnnounced(t.Context(), rest))
 	if _, err := s.Unannounced(t.Context(), "", 10); !errors.Is(err, leadership.RecordCorrupt) {
 		t.Errorf("with nothing else left: got %v, want RECORD_CORRUPT", err)
 	}
@@ -108,9 +107,7 @@ func TestAnEventThatCannotBeReadHoldsUpItsOwnElectionOnly(t *testing.T) {
 func unannounced(t *testing.T, s service.Store, limit int) []string {
 	t.Helper()
 	events, err := s.Unannounced(t.Context(), "", limit)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var got []string
 	for _, e := range events {
 		got = append(got, fmt.Sprint(e.Election, " ", e.Revision))
@@ -149,9 +146,7 @@ func pages(t *testing.T, s service.Store, limit int) []leadership.Election {
 	var after leadership.Election
 	for range 100 {
 		l, err := s.List(t.Context(), "", after, limit)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, snap := range l.Snapshots {
 			got = append(got, snap.Record.Election)
 		}

@@ -8,6 +8,7 @@ import (
 
 	apiv1 "cloud.google.com/go/firestore/apiv1"
 	"cloud.google.com/go/firestore/apiv1/firestorepb"
+	"github.com/stretchr/testify/require"
 	"google.golang.org/api/iterator"
 	"google.golang.org/api/option"
 	"google.golang.org/grpc"
@@ -66,13 +67,9 @@ func newProject(tb testing.TB) project {
 	tb.Helper()
 	host := emulators.Firestore(tb)
 	conn, err := grpc.NewClient("passthrough:///"+host, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithPerRPCCredentials(asOwner{}))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, err)
 	hand, err := apiv1.NewClient(tb.Context(), option.WithGRPCConn(conn))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, err)
 	tb.Cleanup(func() { hand.Close() })
 	return project{host: host, id: emulators.Name(tb), name: "(default)", hand: hand}
 }
@@ -97,9 +94,7 @@ func (p project) openAs(tb testing.TB, c rule.Codec, options ...grpc.DialOption)
 	s, err := firestore.Open(tb.Context(), firestore.Config{
 		Project: p.id, Database: p.name, Emulator: p.host, History: storetest.History, Codec: c, DialOptions: options,
 	})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, err)
 	tb.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			tb.Error(err)
@@ -158,9 +153,7 @@ func (p project) advance(tb testing.TB, d time.Duration) {
 		if err == iterator.Done {
 			break
 		}
-		if err != nil {
-			tb.Fatal(err)
-		}
+		require.NoError(tb, err)
 		p.write(tb, doc.Name, older(doc, d), "renewedAt", "renewalDue", "acquiredAt", "endedAt", "endsBy", "retireAt", "standing")
 	}
 	events, _ := p.events(tb)
@@ -198,17 +191,13 @@ func (p project) events(tb testing.TB) (docs []*firestorepb.Document, now time.T
 		Parent:    p.database() + "/documents",
 		QueryType: &firestorepb.RunQueryRequest_StructuredQuery{StructuredQuery: &firestorepb.StructuredQuery{From: everywhere}},
 	})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, err)
 	for {
 		reply, err := stream.Recv()
 		if err == io.EOF {
 			return docs, now
 		}
-		if err != nil {
-			tb.Fatal(err)
-		}
+		require.NoError(tb, err)
 		now = reply.ReadTime.AsTime()
 		if reply.Document != nil {
 			docs = append(docs, reply.Document)

@@ -15,6 +15,7 @@ import (
 	"cloud.google.com/go/firestore/apiv1/firestorepb"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -148,9 +149,7 @@ func TestACheckpointThatIsPutAgainHasTheTimeOfTheLastPut(t *testing.T) {
 	l := ledger(t, s, acquired(t, s, "jobs").lease("jobs", 1))
 	var last leadership.Checkpoint
 	for range 3 {
-		if err := l.put("1"); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, l.put("1"))
 		p, err := l.Ledger.Checkpoint(t.Context(), "jobs")
 		if err != nil || !p.At.After(last.At) {
 			t.Errorf("put at %v, %v; want a time after %v", p.At, err, last.At)
@@ -166,9 +165,7 @@ func TestAnAppendWhoseReplyIsLostIsUnknownAndTheSameAgainFindsOut(t *testing.T) 
 		s := p.open(t, f.option())
 		ann := acquired(t, s, "jobs")
 		l := ledger(t, s, ann.lease("jobs", 1))
-		if err := l.append(0, "1"); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, l.append(0, "1"))
 		if !known {
 			l = ledger(t, p.open(t, f.option()), ann.lease("jobs", 1))
 		}
@@ -190,9 +187,7 @@ func TestAnAppendThatFirestoreRefusesForNowWasNotDone(t *testing.T) {
 	f := new(faults)
 	s := newProject(t).open(t, f.option())
 	l := ledger(t, s, acquired(t, s, "jobs").lease("jobs", 1))
-	if err := l.append(0, "1"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, l.append(0, "1"))
 	for _, code := range []codes.Code{codes.ResourceExhausted, codes.PermissionDenied, codes.InvalidArgument} {
 		f.plant("Commit", refusedFirst(code))
 		if err := l.append(1, "2"); !errors.Is(err, leadership.StoreUnavailable) || errors.Is(err, leadership.OutcomeUnknown) {
@@ -217,9 +212,7 @@ func TestALogThatCannotBeReadIsCorruptAndNotOverwritten(t *testing.T) {
 	s := p.open(t)
 	ann := acquired(t, s, "jobs")
 	journal := p.database() + "/documents/leadershipLogs/jobs!journal"
-	if err := errors.Join(ledger(t, s, ann.lease("jobs", 1)).append(0, "1"), ledger(t, s, ann.lease("jobs", 1)).append(1, "2")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errors.Join(ledger(t, s, ann.lease("jobs", 1)).append(0, "1"), ledger(t, s, ann.lease("jobs", 1)).append(1, "2")))
 	id := rule.LogID{Election: "jobs", Kind: rule.LogJournal}
 	head, first := p.read(t, journal), p.read(t, journal+"/segments/00000000000000000001")
 	for what, v := range map[string]values{
@@ -321,9 +314,7 @@ func TestTrimNeedsNoRightToDeleteAndLeavesADocumentThatIsDue(t *testing.T) {
 	trim := func(s *firestore.Store, upTo leadership.Index, want ...string) {
 		t.Helper()
 		rpcs.Take()
-		if err := s.Trim(t.Context(), id, upTo); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, s.Trim(t.Context(), id, upTo))
 		if diff := cmp.Diff(want, rpcs.Take(), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("RPCs (-want +got):\n%s", diff)
 		}
@@ -362,9 +353,7 @@ func TestSegmentsPassesOverTrimmedOnesWhateverTheLimit(t *testing.T) {
 	rpcs := new(storetest.RPCs)
 	s := p.open(t, grpc.WithStatsHandler(rpcs))
 	id := trimmable(t, s, 30, 20)
-	if err := s.Trim(t.Context(), id, 20); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.Trim(t.Context(), id, 20))
 	for _, c := range []struct {
 		after       leadership.Index
 		limit       int

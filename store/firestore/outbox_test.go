@@ -9,6 +9,7 @@ import (
 
 	"cloud.google.com/go/firestore/apiv1/firestorepb"
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -73,9 +74,7 @@ func (q *queries) take() []time.Time {
 func leftBehind(t *testing.T, s *firestore.Store, limit int) (ids []leadership.EventID) {
 	t.Helper()
 	left, err := s.Unannounced(t.Context(), "", limit)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, e := range left {
 		ids = append(ids, e.ID())
 	}
@@ -92,9 +91,7 @@ func TestALookIntoTheOutboxPassesOverWhatWasAnnouncedLongAgo(t *testing.T) {
 	if got := sent.take(); len(got) != 1 || !got[0].IsZero() {
 		t.Fatalf("the first look is bounded by %v, want no bound", got)
 	}
-	if err := other.MarkAnnounced(t.Context(), first); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, other.MarkAnnounced(t.Context(), first))
 	acquired(t, other, "b")
 	want := []leadership.EventID{{Election: "b", Revision: 1}}
 	for range 3 {
@@ -119,9 +116,7 @@ func TestABoundedLookFindsTheSameAsAnother(t *testing.T) {
 		for i := range 3 {
 			for _, e := range []leadership.Election{"c", "a", "b"} {
 				g, err := service.Acquire(t.Context(), ann.ask(e))
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				if i < 2 {
 					if _, err := service.Do(t.Context(), leadership.Release{LeaseRequest: ann.lease(e, g.Token)}); err != nil {
 						t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 
 	"cloud.google.com/go/firestore/apiv1/firestorepb"
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -246,9 +247,7 @@ func micros(r rule.Record) rule.Record {
 func marshal(tb testing.TB, v values) []byte {
 	tb.Helper()
 	b, err := proto.Marshal(&firestorepb.Document{Fields: v})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, err)
 	return b
 }
 

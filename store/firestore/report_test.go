@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 
 	"regent/leadership"
@@ -34,18 +35,14 @@ func newReporting(t *testing.T, term leadership.TermPolicy) (*reporting, leaders
 		t.Fatal(err)
 	}
 	g, err := r.here.Acquire(t.Context(), r.ann.ask("jobs"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return r, g
 }
 
 func configure(t *testing.T, s *service.Service, e leadership.Election, c leadership.Config) {
 	t.Helper()
 	_, err := s.Do(t.Context(), leadership.Configure{Election: e, Config: c})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 }
 
 // report renews with a report through the second handle, and expects it to cost those calls.
@@ -117,9 +114,7 @@ func TestARenewalWithAReportReadsWhereTheLeaseIsNotKnown(t *testing.T) {
 	r, g := newReporting(t, leadership.TermPolicy{})
 	r.renewed("without ticket or memory", `{"progress":1}`, "", read, commit)
 	elsewhere, err := r.here.Renew(t.Context(), r.ann.lease("jobs", 1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r.renewed("with memory that is out of date", `{"progress":2}`, "", commit, read, commit)
 	if elsewhere, err = r.here.Renew(t.Context(), r.ann.lease("jobs", 1)); err != nil {
 		t.Fatal(err)
@@ -131,9 +126,7 @@ func TestARenewalWithAReportReadsWhereTheLeaseIsNotKnown(t *testing.T) {
 func evict(t *testing.T, s *service.Service) leadership.Lease {
 	t.Helper()
 	l, err := s.Do(t.Context(), leadership.Order{Election: "jobs", Kind: leadership.OrderEvict, Reason: "it is no good", Actor: "ops"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return l
 }
 
@@ -191,9 +184,7 @@ func TestALateReportDoesNotReviveTheLease(t *testing.T) {
 	configure(t, s, "jobs", leadership.Config{Term: leadership.TermPolicy{MaxTerm: leadership.MinOrder, StuckAfter: time.Hour}})
 	ann := newAgent("ann")
 	g, err := s.Acquire(t.Context(), ann.ask("jobs"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	f.plant("Commit", func(invoke func() error) error {
 		untilOver(t, other)
 		err := invoke()

@@ -11,6 +11,7 @@ import (
 
 	"cloud.google.com/go/firestore/apiv1/firestorepb"
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 
 	"regent/leadership"
@@ -44,9 +45,7 @@ func (c counted) renew(t *testing.T, r leadership.LeaseRequest, want ...string) 
 	t.Helper()
 	c.rpcs.Take()
 	l, err := c.Renew(t.Context(), r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if diff := cmp.Diff(want, c.rpcs.Take()); diff != "" {
 		t.Errorf("RPCs (-want +got):\n%s", diff)
 	}
@@ -62,9 +61,7 @@ func TestALostTicketCostsOneRead(t *testing.T) {
 	here, there := p.counted(t).warm(t, "w1"), p.counted(t).warm(t, "w2")
 	ann := newAgent("ann")
 	g, err := here.Acquire(t.Context(), ann.ask("jobs"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r := ann.lease("jobs", g.Token)
 	there.renew(t, r, "BatchGetDocuments", "Commit")
 	r.Ticket = "forged"
@@ -107,9 +104,7 @@ func TestAnOldSecretIsReplacedAndItsTicketsStayGood(t *testing.T) {
 	old := p.counted(t)
 	ann := newAgent("ann")
 	g, err := old.Acquire(t.Context(), ann.ask("jobs"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	name := p.database() + secretName
 	first := p.read(t, name)
 	p.write(t, name, values{"createdAt": timestamp(first.Fields["createdAt"].GetTimestampValue().AsTime().Add(-7 * 24 * time.Hour))}, "createdAt")
@@ -182,9 +177,7 @@ func TestASecretThatCannotBeReadHoldsUpABatchForASecondAtMost(t *testing.T) {
 	for i := range 20 {
 		e := leadership.Election(fmt.Sprint("e", i))
 		g, err := here.Acquire(t.Context(), ann.ask(e))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		r := ann.lease(e, g.Token)
 		r.Ticket = g.Ticket
 		batch = append(batch, r)

@@ -9,6 +9,7 @@ import (
 
 	"cloud.google.com/go/firestore/apiv1/firestorepb"
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 
 	"regent/leadership"
@@ -19,9 +20,7 @@ import (
 func since(t *testing.T, s service.Store, after time.Time) []string {
 	t.Helper()
 	recent, err := s.Since(t.Context(), after, 100)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var got []string
 	for _, e := range recent.Events {
 		got = append(got, fmt.Sprint(e.Election, " ", e.Revision))

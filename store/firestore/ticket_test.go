@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"cloud.google.com/go/firestore/apiv1/firestorepb"
+	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 
 	"regent/leadership"
@@ -34,9 +35,7 @@ func ringOf(tb testing.TB, newest, previous byte) keyring {
 			continue
 		}
 		key, err := newSealKey(bytes.Repeat([]byte{seed}, secretBytes))
-		if err != nil {
-			tb.Fatal(err)
-		}
+		require.NoError(tb, err)
 		*k = key
 	}
 	return ring
@@ -130,9 +129,7 @@ func TestATicketOpensForNothingButItsOwnLease(t *testing.T) {
 		t.Fatal("it does not renew its own lease")
 	}
 	sealed, err := base64.RawURLEncoding.DecodeString(string(right.Ticket))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	text := string(right.Ticket)
 	another, elsewhere := sealing(t, 2), sealing(t, 1)
 	elsewhere.database = "projects/p/databases/other"

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"cloud.google.com/go/firestore/apiv1/firestorepb"
+	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
@@ -28,9 +29,7 @@ func TestWhatWasCommittedWhileItIsReadWaitsForTheNextTime(t *testing.T) {
 	} {
 		w := window{after: epoch.Add(-time.Hour), seen: map[int64]int{}}
 		for _, read := range []time.Time{epoch, epoch.Add(time.Minute)} { // one page has it, and so has a later one
-			if err := w.add(d, committed(c.at, read)); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, w.add(d, committed(c.at, read)))
 		}
 		if len(w.events) != 2*c.want || !w.now.Equal(epoch) {
 			t.Errorf("committed %s: %d events of two, as of %v; want %d as of %v", c.what, len(w.events), w.now, 2*c.want, epoch)

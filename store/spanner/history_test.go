@@ -11,6 +11,7 @@ import (
 	"cloud.google.com/go/spanner"
 	database "cloud.google.com/go/spanner/admin/database/apiv1"
 	"cloud.google.com/go/spanner/admin/database/apiv1/databasepb"
+	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
 	"regent/leadership/rule"
@@ -28,9 +29,7 @@ func deadlines(t *testing.T, c *spanner.Client, e leadership.Election) (due []sp
 		due, committed = append(due, spanner.NullTime{}), append(committed, time.Time{})
 		return r.Columns(&due[len(due)-1], &committed[len(committed)-1])
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return due, committed
 }
 
@@ -70,14 +69,10 @@ func TestTheDatabaseHasADeletionPolicyForEvents(t *testing.T) {
 	t.Parallel()
 	cfg := migrated(t)
 	admin, err := database.NewDatabaseAdminClient(t.Context(), cfg.options()...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer admin.Close()
 	ddl, err := admin.GetDatabaseDdl(t.Context(), &databasepb.GetDatabaseDdlRequest{Database: cfg.Database})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	with := slices.DeleteFunc(ddl.Statements, func(s string) bool { return !strings.Contains(s, "ROW DELETION POLICY") })
 	if len(with) != 1 || !strings.HasPrefix(with[0], "CREATE TABLE LeadershipEvents (") || !strings.Contains(with[0], "OLDER_THAN(delete_after, INTERVAL 0 DAY)") {
 		t.Errorf("tables with a policy: %v; want LeadershipEvents, by delete_after", with)

@@ -7,6 +7,7 @@ import (
 
 	"cloud.google.com/go/spanner"
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/codes"
 
 	"regent/leadership"
@@ -79,9 +80,7 @@ func TestAChangeOfALogIsDoneOrRefusedOrUnknownAsAChangeOfAnElection(t *testing.T
 			s, whole := unreliable(t, n)
 			key := leadership.NewKey()
 			g, err := service.New(whole).Acquire(t.Context(), leadership.AcquireRequest{Election: "jobs", CandidateID: "ann", Key: &key})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			add := func(s *Store, after leadership.Index) (leadership.JournalHead, error) {
 				return service.NewLedger(service.New(s), s).AppendJournal(t.Context(), leadership.AppendRequest{
 					LeaseRequest: leadership.LeaseRequest{Election: "jobs", CandidateID: "ann", Key: key, Token: g.Token},

@@ -8,6 +8,7 @@ import (
 
 	"cloud.google.com/go/spanner"
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/codes"
 
 	"regent/leadership"
@@ -31,9 +32,7 @@ func newBrief(t *testing.T, lease time.Duration) *brief {
 	b := &brief{network: n, s: through(t, n, cfg), whole: opened(t, cfg), foreign: client(t, cfg), key: leadership.NewKey()}
 	b.service = service.New(b.s)
 	g, err := b.service.Acquire(t.Context(), b.ask(lease))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	b.grant = g.Lease
 	return b
 }

@@ -11,6 +11,7 @@ import (
 
 	"cloud.google.com/go/spanner/apiv1/spannerpb"
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -99,16 +100,12 @@ func TestALookPassesOverWhatWasAnnouncedLongAgo(t *testing.T) {
 	marked := granted(t, other, 2)
 	l.expect(t, s, "e000 1, e001 1", s.looks.bound(), "whole")
 	first, err := other.Events(t.Context(), marked[0].Election, 0, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if got := s.looks.from(); !got.Equal(first[0].At) {
 		t.Errorf("the next look is bounded by %v, want the oldest event that waits, of %v", got, first[0].At)
 	}
 	l.expect(t, s, "e000 1, e001 1", s.looks.bound())
-	if err := other.MarkAnnounced(t.Context(), []leadership.EventID{{Election: "e000", Revision: 1}, {Election: "e001", Revision: 1}}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, other.MarkAnnounced(t.Context(), []leadership.EventID{{Election: "e000", Revision: 1}, {Election: "e001", Revision: 1}}))
 	l.expect(t, s, "", s.looks.bound())
 	if got := s.looks.from(); !got.After(first[0].At) {
 		t.Errorf("the next look is bounded by %v, want the last look, after %v", got, first[0].At)

@@ -7,6 +7,7 @@ import (
 	"cloud.google.com/go/spanner"
 	database "cloud.google.com/go/spanner/admin/database/apiv1"
 	"cloud.google.com/go/spanner/admin/database/apiv1/databasepb"
+	"github.com/stretchr/testify/require"
 )
 
 func TestTwoMayMigrateAtOnce(t *testing.T) {
@@ -30,9 +31,7 @@ func TestAnInterruptedMigrationIsFinishedByTheNext(t *testing.T) {
 	c := client(t, cfg)
 	execute(t, c, "DELETE FROM LeadershipSchema WHERE TRUE", nil) // the version is written last
 	refusedToOpen(t, cfg, "regent admin migrate --store spanner:"+cfg.Database)
-	if err := Migrate(t.Context(), cfg); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, Migrate(t.Context(), cfg))
 	opened(t, cfg)
 }
 
@@ -40,17 +39,11 @@ func TestADatabaseWithoutTablesIsNotOpenedAndNotChanged(t *testing.T) {
 	t.Parallel()
 	cfg := fresh(t)
 	n, err := cfg.name()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	admin, err := database.NewDatabaseAdminClient(t.Context(), cfg.options()...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer admin.Close()
-	if err := createDatabase(t.Context(), cfg, n, admin); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, createDatabase(t.Context(), cfg, n, admin))
 	refusedToOpen(t, cfg, "regent admin migrate --store spanner:"+cfg.Database)
 	ddl, err := admin.GetDatabaseDdl(t.Context(), &databasepb.GetDatabaseDdlRequest{Database: cfg.Database})
 	if err != nil || len(ddl.GetStatements()) != 0 {
@@ -98,9 +91,7 @@ func TestAMigrationThatALaterOneHasOvertakenLeavesItsVersion(t *testing.T) {
 	foreign := client(t, cfg)
 	execute(t, foreign, "UPDATE LeadershipSchema SET version = 3, lowest = 1 WHERE TRUE", nil)
 	admin, err := database.NewDatabaseAdminClient(t.Context(), cfg.options()...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer admin.Close()
 	if err := createTables(t.Context(), cfg.Database, admin, foreign); err != nil {
 		t.Error(err)

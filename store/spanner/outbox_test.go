@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
 	"regent/leadership/rule"
@@ -58,9 +59,7 @@ func TestTheOutboxOfOneElectionEndsBeforeItsCorruptEvent(t *testing.T) {
 			t.Errorf("at most %d: got %v, %v; want revision 1", limit, events, err)
 		}
 	}
-	if err := s.MarkAnnounced(t.Context(), []leadership.EventID{{Election: "e001", Revision: 1}}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.MarkAnnounced(t.Context(), []leadership.EventID{{Election: "e001", Revision: 1}}))
 	for _, limit := range []int{1, 9} {
 		if events, err := s.Unannounced(t.Context(), "e001", limit); !errors.Is(err, leadership.RecordCorrupt) {
 			t.Errorf("with nothing else left, at most %d: got %v, %v; want %s", limit, events, err, leadership.RecordCorrupt)
@@ -71,9 +70,7 @@ func TestTheOutboxOfOneElectionEndsBeforeItsCorruptEvent(t *testing.T) {
 func unannounced(t *testing.T, s *Store, limit int) []string {
 	t.Helper()
 	events, err := s.Unannounced(t.Context(), "", limit)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var got []string
 	for _, ev := range events {
 		got = append(got, fmt.Sprint(ev.Election, " ", ev.Revision))
@@ -89,9 +86,7 @@ func drain(t *testing.T, s *Store, n int) {
 		if err != nil || len(events) == 0 {
 			t.Fatalf("%d of %d are announced: got %v, %v", announced, n, events, err)
 		}
-		if err := s.MarkAnnounced(t.Context(), ids(events)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, s.MarkAnnounced(t.Context(), ids(events)))
 		announced += len(events)
 	}
 }

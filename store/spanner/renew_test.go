@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"cloud.google.com/go/spanner"
+	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/codes"
 
 	"regent/leadership"
@@ -98,9 +99,7 @@ func column(t *testing.T, c *spanner.Client, name string) map[string]spanner.Nul
 		all[id] = at
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return all
 }
 
@@ -159,9 +158,7 @@ func TestMetadataComesBackAsItWasWhateverSpannerMakesOfIt(t *testing.T) {
 		`{"deep":[[[[[[[[[[[[[[{}]]]]]]]]]]]]]]}`,
 	} {
 		want, err := leadership.ParseMetadata([]byte(text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		cmd := candidate("ann")
 		cmd.Metadata = want
 		if _, err := s.Update(t.Context(), "jobs", rule.Expect{}, func(s rule.Snapshot) (rule.Change, error) {

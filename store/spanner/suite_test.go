@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"cloud.google.com/go/spanner"
+	"github.com/stretchr/testify/require"
 
 	"regent/emulators"
 	"regent/leadership"
@@ -76,9 +77,7 @@ func advanceStandings(tb testing.TB, foreign *spanner.Client, d time.Duration) {
 	if err == nil && len(older) > 0 {
 		_, err = foreign.Apply(tb.Context(), older)
 	}
-	if err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, err)
 }
 
 // advanceEventsSQL lets all events be due earlier.
@@ -119,18 +118,14 @@ func fresh(tb testing.TB) Config {
 func migrated(tb testing.TB) Config {
 	tb.Helper()
 	cfg := fresh(tb)
-	if err := Migrate(tb.Context(), cfg); err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, Migrate(tb.Context(), cfg))
 	return cfg
 }
 
 func opened(tb testing.TB, cfg Config) *Store {
 	tb.Helper()
 	s, err := Open(tb.Context(), cfg)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, err)
 	tb.Cleanup(func() { s.Close() })
 	return s
 }
@@ -139,9 +134,7 @@ func opened(tb testing.TB, cfg Config) *Store {
 func client(tb testing.TB, cfg Config) *spanner.Client {
 	tb.Helper()
 	c, err := cfg.dial(tb.Context())
-	if err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, err)
 	tb.Cleanup(c.Close)
 	return c
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
 	"regent/leadership/rule"
@@ -287,9 +288,7 @@ func (h *handles) walkToTheLatestEnd() {
 	h.backing.Advance(h, 40*time.Second)
 	for i := range 4 {
 		results, err := services[i%2].BatchRenew(h.Context(), []leadership.LeaseRequest{leaseOf(jobs, "ann", 1), leaseOf(free, "ann", 1)})
-		if err != nil {
-			h.Fatal(err)
-		}
+		require.NoError(h, err)
 		left(jobs, 50*time.Second, results[0].Lease, results[0].Err)
 		left(free, limitedLease, results[1].Lease, results[1].Err)
 		if l := results[0].Lease; l.EndsBecause != leadership.EndsEvicted || l.EndsIn != l.ExpiresIn || !l.LeaseExpiration.Equal(l.EndsBy) || l.RenewIn > 20*time.Second {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/rule"
 	"regent/leadership/service"
@@ -146,9 +148,7 @@ func (h *handles) held(limit int) []leadership.Election {
 	var after leadership.Election
 	for range 200 {
 		listing, err := h.b.Held(h.Context(), after, limit)
-		if err != nil {
-			h.Fatal(err)
-		}
+		require.NoError(h, err)
 		for _, s := range listing.Snapshots {
 			names = append(names, s.Record.Election)
 		}
@@ -164,9 +164,7 @@ func (h *handles) held(limit int) []leadership.Election {
 func (h *handles) retirable(at time.Time, limit int) []leadership.Election {
 	h.Helper()
 	names, err := h.b.Retirable(h.Context(), at, limit)
-	if err != nil {
-		h.Fatal(err)
-	}
+	require.NoError(h, err)
 	return names
 }
 

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/service"
 )
@@ -88,9 +90,7 @@ var effectCases = []journalCase{
 		l.backing.Advance(l, long+time.Hour)
 		bob, grant := l.leads(l.handles.b, "bob")
 		ann.begins("call", "", begun, 1) // late, and before the successor has looked
-		if err := bob.Inherit(l.Context(), &grant); err != nil {
-			l.Fatal(err)
-		}
+		require.NoError(l, bob.Inherit(l.Context(), &grant))
 		var ids []leadership.EffectID
 		for _, e := range grant.InDoubt {
 			ids = append(ids, e.ID)

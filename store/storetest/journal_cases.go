@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
 	"regent/leadership/rule"
@@ -172,9 +173,7 @@ var amendCases = []journalCase{
 			}
 			return rule.LogChange{}, nil
 		})
-		if err != nil {
-			l.Fatal(err)
-		}
+		require.NoError(l, err)
 		l.same("a change without a text", log, rule.Log{ID: journal})
 		l.never("after a change without a text", journal)
 	}},
@@ -267,9 +266,7 @@ var amendCases = []journalCase{
 		}
 		wg.Wait()
 		var names []string
-		if err := json.Unmarshal([]byte(l.look(l.b, journal).Body), &names); err != nil {
-			l.Fatal(err)
-		}
+		require.NoError(l, json.Unmarshal([]byte(l.look(l.b, journal).Body), &names))
 		if len(names) != callers*each {
 			l.Errorf("the head has %d changes, want %d", len(names), callers*each)
 		}
@@ -337,9 +334,7 @@ var amendCases = []journalCase{
 	}},
 	{"a closed store refuses", func(l *logs) {
 		for _, s := range []service.Store{l.handles.a, l.handles.b} {
-			if err := s.Close(); err != nil {
-				l.Fatal(err)
-			}
+			require.NoError(l, s.Close())
 		}
 		for call, err := range l.calls(l.Context()) {
 			l.unavailable(call, err, nil)

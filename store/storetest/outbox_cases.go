@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 )
 
@@ -62,9 +64,7 @@ var outboxCases = []contractCase{
 			want     []leadership.Revision
 		}{{"a", 9, []leadership.Revision{2, 3}}, {"a", 1, []leadership.Revision{2}}, {"a-b", 9, []leadership.Revision{1, 2, 3}}, {"b", 2, []leadership.Revision{1, 2}}, {"unseen", 9, nil}} {
 			events, err := h.b.Unannounced(h.Context(), c.election, c.limit)
-			if err != nil {
-				h.Fatal(err)
-			}
+			require.NoError(h, err)
 			var got []leadership.Revision
 			for _, e := range events {
 				got = append(got, e.Revision)
@@ -81,18 +81,14 @@ var outboxCases = []contractCase{
 
 func (h *handles) mark(ids ...leadership.EventID) {
 	h.Helper()
-	if err := h.a.MarkAnnounced(h.Context(), ids); err != nil {
-		h.Fatal(err)
-	}
+	require.NoError(h, h.a.MarkAnnounced(h.Context(), ids))
 }
 
 // waiting expects these events of elections a and b, each election's in order.
 func (h *handles) waiting(want string) {
 	h.Helper()
 	events, err := h.b.Unannounced(h.Context(), "", 100)
-	if err != nil {
-		h.Fatal(err)
-	}
+	require.NoError(h, err)
 	slices.SortStableFunc(events, func(x, y leadership.Event) int { return cmp.Compare(x.Election, y.Election) })
 	got := ""
 	for _, e := range events {

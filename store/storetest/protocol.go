@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/httpapi"
 	"regent/httpapi/apitest"
 	"regent/leadership"
@@ -97,15 +99,11 @@ func runProtocol(t *testing.T, h Harness, front func(testing.TB, service.Store) 
 // run.
 func overHTTP(t testing.TB, store service.Store) Subject {
 	inst, err := instance.New(instance.Config{Store: store, Journal: journalOf(t, store)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	server := httptest.NewServer(httpapi.New(httpapi.Config{Service: inst}))
 	t.Cleanup(server.Close)
 	checked := &http.Client{Transport: apitest.New(t).Transport(server.Client().Transport)}
 	c, err := client.New(client.Config{Server: server.URL, HTTP: checked})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return c
 }

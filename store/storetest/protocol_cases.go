@@ -5,6 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 )
 
@@ -72,9 +74,7 @@ var protocolCases = []protocolCase{
 			ask.Election = leadership.Election(fmt.Sprintf("shard-%03d", i))
 			ask.LeaseDuration = long
 			g, err := p.a.Acquire(p.Context(), ask)
-			if err != nil {
-				p.Fatal(err)
-			}
+			require.NoError(p, err)
 			batch[i] = leadership.LeaseRequest{Election: ask.Election, CandidateID: "ann", Key: *ask.Key, Token: g.Token}
 		}
 		batch[7].Token = 99
@@ -110,9 +110,7 @@ var protocolCases = []protocolCase{
 			p.Errorf("bob leads %v after ann was granted %v", took, leadership.MinLeaseDuration)
 		}
 		l, err := p.b.Get(p.Context(), jobs)
-		if err != nil {
-			p.Fatal(err)
-		}
+		require.NoError(p, err)
 		p.leads(l, "bob", 2)
 	}},
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/rule"
 	"regent/leadership/service"
@@ -20,9 +22,7 @@ var pruningCases = []contractCase{
 		h.update(h.a, "other", put(time.Second))
 		h.whole(h.events(h.a, jobs), 4, 5) // the fourth may just have ceased to be the newest
 		waiting, err := h.b.Unannounced(h.Context(), jobs, 100)
-		if err != nil {
-			h.Fatal(err)
-		}
+		require.NoError(h, err)
 		h.whole(waiting, 4, 5)
 		if got := h.events(h.b, "other"); len(got) != 1 {
 			h.Errorf("of the other election: got %v, want its one event", got)

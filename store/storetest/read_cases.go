@@ -4,6 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/service"
 )
@@ -73,9 +75,7 @@ var readCases = []contractCase{
 			first, last leadership.Revision
 		}{{0, 1, 1, 1}, {0, 100, 1, 12}, {3, 4, 4, 7}, {9, 100, 10, 12}, {12, 5, 0, 0}, {1 << 40, 5, 0, 0}} {
 			events, err := h.b.Events(h.Context(), jobs, c.after, c.limit)
-			if err != nil {
-				h.Fatal(err)
-			}
+			require.NoError(h, err)
 			if c.first == 0 {
 				if len(events) != 0 {
 					h.Errorf("after %d: got %v, want none", c.after, events)
@@ -103,9 +103,7 @@ func (h *handles) pages(prefix string, after leadership.Election, limit int) (na
 	h.Helper()
 	for range 100 {
 		listing, err := h.b.List(h.Context(), prefix, after, limit)
-		if err != nil {
-			h.Fatal(err)
-		}
+		require.NoError(h, err)
 		for _, s := range listing.Snapshots {
 			names = append(names, s.Record.Election)
 		}

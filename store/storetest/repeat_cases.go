@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
 	"regent/leadership/instance"
@@ -501,9 +502,7 @@ func (r *repeated) come(situation string, row repeat) {
 
 func (r *repeated) orders() (ids []leadership.OverrideID) {
 	all, err := r.service.Overrides(r.Context(), r.Election)
-	if err != nil {
-		r.Fatal(err)
-	}
+	require.NoError(r, err)
 	for _, o := range all {
 		ids = append(ids, o.ID)
 	}

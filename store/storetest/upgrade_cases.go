@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
 	"regent/leadership/rule"
@@ -194,9 +195,7 @@ func (f *fleet) reopened() {
 func (f *fleet) restart() {
 	f.Helper()
 	for _, s := range f.open {
-		if err := s.Close(); err != nil {
-			f.Fatal(err)
-		}
+		require.NoError(f, s.Close())
 	}
 	clear(f.open)
 }

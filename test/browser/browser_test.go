@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/emulators/need"
 	"regent/httpapi"
 	"regent/leadership"
@@ -66,9 +68,7 @@ func serve(t *testing.T) *regent {
 	t.Helper()
 	store := memory.New(memory.Config{})
 	inst, err := instance.New(instance.Config{Store: store, Journal: store, Alone: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	var running sync.WaitGroup
 	running.Go(func() { inst.Run(ctx) })
@@ -90,9 +90,7 @@ func listen(t *testing.T, h http.Handler) *url.URL {
 	server.Start()
 	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
 	at, err := url.Parse(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return at
 }
 
@@ -133,13 +131,9 @@ func (r *regent) state() string {
 		return err.Error()
 	}
 	events, err := r.service.Events(r.t.Context(), leadership.EventsRequest{Election: "reports"})
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	require.NoError(r.t, err)
 	text, err := json.Marshal([]any{lease.LeaderID, lease.Token, lease.Revision, lease.Config, events})
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	require.NoError(r.t, err)
 	return string(text)
 }
 
@@ -180,9 +174,7 @@ func open(t *testing.T, from, target string) map[string]string {
 		learned <- results
 	}))
 	setup, err := json.Marshal(map[string]string{"target": target, "report": report.String()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer stop()
 	browser := exec.CommandContext(ctx, chromium(t), "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
@@ -190,9 +182,7 @@ func open(t *testing.T, from, target string) map[string]string {
 		"--user-data-dir="+t.TempDir(), "--host-resolver-rules=MAP evil.test 127.0.0.1", from+"/#"+url.QueryEscape(string(setup)))
 	said := new(strings.Builder)
 	browser.Stdout, browser.Stderr, browser.WaitDelay = said, said, 10*time.Second
-	if err := browser.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, browser.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- browser.Wait() }()
 	defer func() { stop(); <-ended }()

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/httpapi"
 	"regent/leadership"
 	"regent/leadership/boottime"
@@ -85,9 +87,7 @@ func (s *scene) serve(name string) *served {
 	v := &served{}
 	var err error
 	v.inst, err = instance.New(instance.Config{Store: s.store.Open(), Journal: s.store.Open(), Name: name, Alone: true, Now: s.clock})
-	if err != nil {
-		s.Fatal(err)
-	}
+	require.NoError(s, err)
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { v.inst.Run(ctx) })
@@ -105,9 +105,7 @@ func (s *scene) serve(name string) *served {
 		running.Wait()
 	})
 	v.owner, err = client.New(client.Config{Server: v.proxy.URL(), HTTP: &http.Client{Timeout: patience}})
-	if err != nil {
-		s.Fatal(err)
-	}
+	require.NoError(s, err)
 	return v
 }
 
@@ -133,9 +131,7 @@ const patience = time.Minute
 // need fails the case for an error.
 func (s *scene) need(err error) {
 	s.Helper()
-	if err != nil {
-		s.Fatal(err)
-	}
+	require.NoError(s, err)
 }
 
 func (s *scene) configure(c leadership.Config) {

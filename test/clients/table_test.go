@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 var update = flag.Bool("update", false, "write the table in test/README.md")
@@ -22,9 +24,7 @@ const (
 func TestTableOfClientsAndCasesIsInTheREADME(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(readme)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	from := bytes.Index(text, []byte(begins))
 	if from < 0 {
 		t.Fatalf("%s has no table that begins with %q", readme, begins)
@@ -37,9 +37,7 @@ func TestTableOfClientsAndCasesIsInTheREADME(t *testing.T) {
 	if !*update {
 		t.Fatalf("%s has another table; write it: go test ./test/clients -run Table -update\n%s", readme, want)
 	}
-	if err := os.WriteFile(readme, slices.Concat(text[:from], []byte(want), text[to:]), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(readme, slices.Concat(text[:from], []byte(want), text[to:]), 0o644))
 }
 
 // table is a row for each case and a column for each client, and why a case does not hold.

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/emulators/need"
 )
 
@@ -27,9 +29,7 @@ func TestMain(m *testing.M) {
 func TestStoreSurvives(t *testing.T) {
 	r, err := Run(t.Context(), Config{Seed: *seed, Images: *images, Corrupted: *corrupted})
 	skipUntraced(t, err)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Logf("%+v", r)
 	t.Logf("looked at: %d images, %d damaged folders, %d refused by name, %d failing calls", r.Images, r.Corrupted, r.Refused, r.Trials)
 	if r.Images != *images || r.Corrupted != *corrupted || r.Refused == 0 || r.Snapshots < 2 || r.Kinds["torn, whole"] == 0 || r.Kinds["fault, stopped"] == 0 {
@@ -48,19 +48,13 @@ func skipUntraced(t *testing.T, err error) {
 func recorded(t *testing.T) []entry {
 	t.Helper()
 	dir, err := folder()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	files := filepath.Join(dir, folderName)
-	if err := os.Mkdir(files, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Mkdir(files, 0o700))
 	log, err := record(t.Context(), files, script{Seed: *seed, Callers: 4, Calls: 8})
 	skipUntraced(t, err)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return log
 }
 
@@ -68,14 +62,10 @@ func recorded(t *testing.T) []entry {
 func checked(t *testing.T, log []entry) error {
 	t.Helper()
 	dir, err := folder()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	r, err := newRecording(log, nil, dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	plans := crashes(log, *seed, 150)
 	_, err = checkAll(t.Context(), len(plans), func() check { return r.checks(plans) })
 	return err

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // three returns three writes to one file, with other entries between them.
@@ -64,9 +66,7 @@ func TestAnswerAfterFailureIsCaught(t *testing.T) {
 		{ID: "3", Told: true, Code: "STORE_UNAVAILABLE"},
 	} {
 		text, err := l.encode()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		log = append(log, entry{Kind: said, Data: text})
 	}
 	if failed, err := silentAfterFailure(log); !failed || err != nil {

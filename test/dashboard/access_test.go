@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/httpapi/access/authn/issuertest"
 )
 
@@ -15,9 +17,7 @@ func newGuarded(t *testing.T, access string) (*running, *issuertest.Issuer) {
 	t.Helper()
 	issuer := issuertest.Start(t)
 	file := filepath.Join(t.TempDir(), "access.yaml")
-	if err := os.WriteFile(file, []byte(access), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(file, []byte(access), 0o600))
 	s := newProcess(t, "--auth", "oidc", "--auth-issuer", issuer.URL(), "--auth-audience", audience, "--access", file)
 	s.start()
 	return s, issuer

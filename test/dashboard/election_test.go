@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/require"
 )
 
 // story makes an election that has all that a page can show: terms with reasons, members, a line, a
@@ -34,9 +35,7 @@ func story(s *site) {
 func wait(t *testing.T, s *site, election, candidate string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/v1/elections/"+election+":acquire", strings.NewReader(fmt.Sprintf(`{"candidateId":%q,"key":%q,"wait":"60s"}`, candidate, key2)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r.Header.Set("Content-Type", "application/json")
 	done := make(chan struct{})
 	go func() {

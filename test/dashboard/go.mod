@@ -7,6 +7,7 @@ replace regent => ../..
 require (
 	github.com/chromedp/cdproto v0.159.0
 	github.com/chromedp/chromedp v0.23.0
+	github.com/stretchr/testify v1.12.1
 	regent v0.0.0-00010101000000-000000000000
 )
 

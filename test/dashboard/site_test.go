@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/httpapi"
 	"regent/httpapi/access/authn"
 	"regent/httpapi/access/authz"
@@ -141,15 +143,11 @@ func newSite(t *testing.T, access string) *site {
 	t.Helper()
 	s := &site{t: t, store: &shelf{Store: memory.New(memory.Config{Now: newClock()}), calls: map[string]int{}}}
 	inst, err := instance.New(instance.Config{Store: s.store, Journal: s.store, Name: "test", Alone: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var gates []instance.Gate
 	if access != "" {
 		rules, err := authz.ParseAccess([]byte(access), authz.Admitted)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		gates = append(gates, authz.NewGate(func() *authz.Access { return rules }, func(context.Context, authz.Record) {}), limit.New(limit.Config{Limits: rules.Limits}))
 		s.who.Store(bob)
 	}
@@ -214,9 +212,7 @@ func callAt(t *testing.T, url, method, path, body string) string {
 func callOn(t *testing.T, url, method, path, body string, revision int) string {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, url+"/v1/elections/"+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r.Header.Set("Content-Type", "application/json")
 	switch election := !strings.Contains(path, "/"); {
 	case election && revision == 0 && method == http.MethodPut:
@@ -225,9 +221,7 @@ func callOn(t *testing.T, url, method, path, body string, revision int) string {
 		r.Header.Set("If-Match", fmt.Sprintf(`"%d"`, max(revision, 1)))
 	}
 	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer answer.Body.Close()
 	var text bytes.Buffer
 	text.ReadFrom(answer.Body)
@@ -264,9 +258,7 @@ type running struct {
 func newProcess(t *testing.T, args ...string) *running {
 	t.Helper()
 	address, err := process.Address()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return &running{t: t, url: "http://" + address, args: append([]string{"serve", "--store", "file:" + filepath.Join(t.TempDir(), "store"), "--listen", address}, args...)}
 }
 

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/emulators/need"
 	"regent/test/machine"
 	"regent/test/process"
@@ -107,9 +109,7 @@ func TestTheCandidateIsTheSameAfterARestart(t *testing.T) {
 	server := serve(t)
 	const long = "nightly-of-the-department-that-writes-all-reports-of-the-quarter-nightly-of-the-department-that-writes-all-reports-of-the-quarter"
 	host, err := os.Hostname()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	metadata := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Metadata-Flavor", "Google")
 		fmt.Fprintln(w, "0069c7a98896d7d4a8c5a3ed")
@@ -149,9 +149,7 @@ func TestAgentAsksForAnApprovalWhenItsCommandDoes(t *testing.T) {
 	file, asked := filepath.Join(t.TempDir(), "approval"), make(chan string, 100)
 	write := func(text string) {
 		t.Helper()
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 	}
 	write(`{"note":"of an earlier command"}`)
 	server := pretend(t, map[string][]string{
@@ -193,9 +191,7 @@ func TestAgentAsksForAnApprovalWhenItsCommandDoes(t *testing.T) {
 	if got := <-asked; got != `"fencingToken":7,"note":"page-3"}` {
 		t.Errorf("after nonsense, the request is %s", got)
 	}
-	if err := os.WriteFile(file+".end", nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(file+".end", nil, 0o600))
 	exits(t, a, 0, "")
 	if len(asked) > 0 {
 		t.Errorf("a request is sent twice: %s", <-asked)

@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/client"
 	"regent/leadership/client/clienttest"
@@ -27,9 +29,7 @@ func leads(t *testing.T, server *clienttest.Server, id leadership.CandidateID, l
 		}
 		return lead(ctx, agent, l, j)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 }
 
 func TestEachCopyOfAReplicatedMapHasWhatItsLeadersHaveSet(t *testing.T) {

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/client"
 	"regent/test/machine"
@@ -24,9 +26,7 @@ func TestACommandThatFailsForEachLeaderParksItsElection(t *testing.T) {
 	t.Parallel()
 	server := serve(t)
 	c, err := client.New(client.Config{Server: server})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	config := leadership.Config{Term: leadership.TermPolicy{Series: leadership.SeriesPolicy{Failures: 3, Within: time.Hour}}}
 	if _, err := c.Do(t.Context(), leadership.Configure{Election: "poison", Config: config}); err != nil {
 		t.Fatal(err)
@@ -65,9 +65,7 @@ func TestACommandThatFailsForEachLeaderParksItsElection(t *testing.T) {
 	run(0, "bash", "agent.sh", "poison", "--", "true")
 	run(0, "regent", "run", "poison", "--", "true")
 	events, err := c.Events(t.Context(), leadership.EventsRequest{Election: "poison"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var got []string
 	for _, e := range events {
 		if e.Type != leadership.EventAcquired && e.Type != leadership.EventConfigured {
@@ -92,9 +90,7 @@ func TestAnAgentThatIsInterruptedWhileItWaitsBlamesNoServer(t *testing.T) {
 	machine.Eventually(t, "the first leads", func() bool { _, err := os.Stat(begun); return err == nil })
 	second := start(t, []string{"REGENT_SERVER=" + server, "REGENT_CANDIDATE=bob"}, "reports", "--", "true")
 	c, err := client.New(client.Config{Server: server})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	machine.Eventually(t, "the second waits in line", func() bool {
 		x, err := c.Explain(t.Context(), leadership.ExplainRequest{Election: "reports", CandidateID: "bob"})
 		return err == nil && slices.ContainsFunc(x.Causes, func(cause leadership.Cause) bool { return cause.Code == leadership.ReasonInLine })
@@ -118,9 +114,7 @@ func TestAnAgentThatIsInterruptedHasNotFailed(t *testing.T) {
 	agent.Process.Signal(syscall.SIGTERM)
 	<-agent.Gone
 	c, err := client.New(client.Config{Server: server})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	events, err := c.Events(t.Context(), leadership.EventsRequest{Election: "jobs"})
 	if n := len(events); err != nil || n != 2 || events[1].ReadDetail().Outcome != leadership.OutcomeStopped {
 		t.Errorf("the history is %+v, %v", events, err)

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/emulators"
 	"regent/test/faults"
 	"regent/test/machine"
@@ -33,9 +35,7 @@ func TestMain(m *testing.M) { machine.MainTogether(m, 4) }
 func setupOf(t *testing.T, c faults.SetupConfig) *faults.Setup {
 	t.Helper()
 	setup, err := programs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if !setup.Shifts {
 		t.Log("left out: other boots and shifted clocks, for unshare -T does not work here")
 	}

@@ -4,6 +4,8 @@ import (
 	"os"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/test/checker"
 	"regent/test/faults/record"
@@ -12,9 +14,7 @@ import (
 func TestACallThatAKilledAgentHadSentHasAnUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	out, in, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r := record.NewRecorder(0, record.LinesTo(in))
 	answered := r.Sent(checker.Call{Request: "answered"})
 	r.Sent(checker.Call{Request: "under way"})

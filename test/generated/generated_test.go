@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	_ "github.com/oapi-codegen/runtime" // of the generated client
+	"github.com/stretchr/testify/require"
 
 	"regent/httpapi"
 	"regent/leadership/instance"
@@ -19,9 +20,7 @@ func TestAGeneratedClientAcquiresALease(t *testing.T) {
 	t.Parallel()
 	dir := clientModule(t)
 	inst, err := instance.New(instance.Config{Store: memory.New(memory.Config{}), Alone: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	server := httptest.NewServer(httpapi.New(httpapi.Config{Service: inst}))
 	t.Cleanup(server.Close)
 	got := execute(t, dir, "go", "run", "-mod=mod", ".", server.URL)
@@ -35,16 +34,12 @@ func TestAGeneratedClientAcquiresALease(t *testing.T) {
 func clientModule(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, "api"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "api"), 0o700))
 	execute(t, ".", "go", "tool", "oapi-codegen", "-generate", "types,client", "-package", "api", "-o", filepath.Join(dir, "api", "api.go"), "../../httpapi/openapi.yaml")
 	mod := read(t, "go.mod")
 	mod = strings.Replace(mod, "module regent/test/generated", "module generated", 1)
 	above, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	write(t, filepath.Join(dir, "go.mod"), strings.Replace(mod, "=> ../..", "=> "+above, 1))
 	write(t, filepath.Join(dir, "go.sum"), read(t, "go.sum"))
 	write(t, filepath.Join(dir, "main.go"), read(t, "testdata/main.go"))
@@ -67,15 +62,11 @@ func execute(t *testing.T, dir string, args ...string) string {
 func read(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return string(text)
 }
 
 func write(t *testing.T, name, text string) {
 	t.Helper()
-	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
 }

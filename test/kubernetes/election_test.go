@@ -23,6 +23,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/httpapi"
 	door "regent/httpapi/kubernetes"
 	"regent/leadership/instance"
@@ -42,9 +44,7 @@ func serve(t *testing.T, store *memory.Store) *httptest.Server {
 func api(t *testing.T, store *memory.Store) http.Handler {
 	t.Helper()
 	i, err := instance.New(instance.Config{Store: store, Journal: store, Alone: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ran := make(chan struct{})
 	go func() { defer close(ran); i.Run(ctx) }()
@@ -60,9 +60,7 @@ func api(t *testing.T, store *memory.Store) http.Handler {
 func clientTo(t *testing.T, url string) kubernetes.Interface {
 	t.Helper()
 	c, err := kubernetes.NewForConfig(&rest.Config{Host: url})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return c
 }
 
@@ -109,9 +107,7 @@ func TestALeaderAndAnInformerGoOnOverARestartOfTheServer(t *testing.T) {
 			}
 			l, err = leases.Create(t.Context(), wanted, metav1.CreateOptions{})
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return l
 	}
 	first := claim("first")
@@ -140,9 +136,7 @@ func TestALeaderAndAnInformerGoOnOverARestartOfTheServer(t *testing.T) {
 func TestAManagerOfControllerRuntimeLeadsByTheLinesOfTheReadme(t *testing.T) {
 	t.Parallel()
 	source, err := os.ReadFile("election_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for line := range strings.Lines(block(t, "go")) {
 		if !strings.Contains(string(source), "\t"+line) {
 			t.Errorf("this line of the README is not tried: %s", line)
@@ -150,22 +144,16 @@ func TestAManagerOfControllerRuntimeLeadsByTheLinesOfTheReadme(t *testing.T) {
 	}
 	store := memory.New(memory.Config{})
 	kubeconfig := filepath.Join(t.TempDir(), "regent")
-	if err := os.WriteFile(kubeconfig, fmt.Appendf(nil, `{"clusters":[{"name":"r","cluster":{"server":%q}}],"contexts":[{"name":"r","context":{"cluster":"r"}}],"current-context":"r"}`, serve(t, store).URL), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(kubeconfig, fmt.Appendf(nil, `{"clusters":[{"name":"r","cluster":{"server":%q}}],"contexts":[{"name":"r","context":{"cluster":"r"}}],"current-context":"r"}`, serve(t, store).URL), 0o600))
 	cluster := &rest.Config{Host: "http://127.0.0.1:1"} // of which the election needs nothing
 	options := ctrl.Options{LeaderElectionReleaseOnCancel: true, Metrics: metricsserver.Options{BindAddress: "0"}}
 	options.LeaderElection, options.LeaderElectionID, options.LeaderElectionNamespace = true, "my-operator", "default"
 	options.RenewDeadline = new(8 * time.Second)
 	options.LeaderElectionLabels = map[string]string{"regent/process": "a"}
 	options.LeaderElectionConfig, err = clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	manager, err := ctrl.NewManager(cluster, options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	go func() {

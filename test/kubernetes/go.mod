@@ -103,6 +103,7 @@ require (
 
 require (
 	github.com/go-logr/logr v1.4.4
+	github.com/stretchr/testify v1.12.1
 	k8s.io/api v0.37.2
 	k8s.io/apimachinery v0.37.2
 	k8s.io/klog/v2 v2.140.0

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/store/memory"
 	"regent/test/process"
 )
@@ -28,9 +30,7 @@ func programs(t *testing.T) (bin string) {
 	}
 	bin = t.TempDir()
 	for name, path := range map[string]string{"regent": process.Regent.Path(t), "kubectl": kubectl} {
-		if err := os.Symlink(path, filepath.Join(bin, name)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Symlink(path, filepath.Join(bin, name)))
 	}
 	return bin
 }
@@ -47,9 +47,7 @@ type session struct {
 func newSession(t *testing.T, bin string) *session {
 	t.Helper()
 	address, err := process.Address()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	s := &session{T: t, dir: t.TempDir(), address: address, url: "http://" + address}
 	s.env = []string{"PATH=" + bin + ":" + os.Getenv("PATH"), "HOME=" + s.dir, "KUBECONFIG=" + filepath.Join(s.dir, "kubeconfig")}
 	return s
@@ -74,9 +72,7 @@ func (s *session) restart() {
 // file writes a file that commands may name.
 func (s *session) file(name, text string) {
 	s.Helper()
-	if err := os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o600); err != nil {
-		s.Fatal(err)
-	}
+	require.NoError(s, os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o600))
 }
 
 // command is a command line of the shell.
@@ -127,13 +123,9 @@ func (s *session) background(line string) (next func() string) {
 	s.Helper()
 	c := s.command(s.Context(), line)
 	out, err := c.StdoutPipe()
-	if err != nil {
-		s.Fatal(err)
-	}
+	require.NoError(s, err)
 	c.Stderr = c.Stdout
-	if err := c.Start(); err != nil {
-		s.Fatal(err)
-	}
+	require.NoError(s, c.Start())
 	lines := make(chan string, 1000)
 	go func() {
 		defer close(lines)
@@ -164,9 +156,7 @@ func alike(out string) string {
 func block(t *testing.T, language string) string {
 	t.Helper()
 	text, err := os.ReadFile("../../httpapi/kubernetes/README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_, rest, found := strings.Cut(string(text), "```"+language+"\n")
 	body, _, closed := strings.Cut(rest, "```\n")
 	if !found || !closed {

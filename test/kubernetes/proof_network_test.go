@@ -18,6 +18,8 @@ import (
 
 	coordination "k8s.io/api/coordination/v1"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/httpapi"
 	door "regent/httpapi/kubernetes"
 	"regent/leadership"
@@ -113,9 +115,7 @@ func (f *fleet) now() time.Duration { return time.Since(f.start) }
 func (f *fleet) begin(n int) {
 	f.Helper()
 	i, err := instance.New(instance.Config{Store: f.store, Journal: f.store, Now: f.now})
-	if err != nil {
-		f.Fatal(err)
-	}
+	require.NoError(f, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ran := make(chan struct{})
 	go func() { defer close(ran); i.Run(ctx) }()
@@ -232,9 +232,7 @@ func (f *fleet) history() (all []leadership.Event) {
 	f.Helper()
 	for {
 		page, err := service.New(f.store).Events(context.Background(), leadership.EventsRequest{Election: election, After: leadership.Revision(len(all)), Limit: leadership.MaxPageSize})
-		if err != nil {
-			f.Fatal(err)
-		}
+		require.NoError(f, err)
 		if len(page) == 0 {
 			return all
 		}

@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"syscall"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // Member is a started member.
@@ -23,22 +25,16 @@ type Member struct {
 func Start(t testing.TB, c Config, env ...string) *Member {
 	t.Helper()
 	spec, err := json.Marshal(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	m := &Member{cmd: exec.Command(os.Args[0]), updates: make(chan Update, 1024)}
 	m.cmd.Env = append(os.Environ(), append(env, variable+"="+string(spec))...)
 	m.cmd.Stderr = &m.stderr
 	stdout, err := m.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if m.stdin, err = m.cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}
-	if err := m.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, m.cmd.Start())
 	go m.listen(stdout)
 	t.Cleanup(func() {
 		m.cmd.Process.Kill()

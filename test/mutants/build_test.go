@@ -4,6 +4,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // A bug that does not build proves nothing, and only a run of all of them would tell.
@@ -12,22 +14,14 @@ func TestPlantedBugsBuild(t *testing.T) {
 		t.Skip("it builds the whole module; make check does")
 	}
 	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	bugs, err := All()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	o, without, err := planted(root, bugs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	build := func(name, packages string, o overlay) {
 		list, err := o.write(root, t.TempDir())
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		cmd := exec.CommandContext(t.Context(), "go", "build", "-gcflags=-e", "-overlay="+list, packages)
 		cmd.Dir = root
 		if out, err := cmd.CombinedOutput(); err != nil {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/test/machine"
 	"regent/test/mutants"
 )
@@ -29,9 +31,7 @@ func TestPlantedBugsAreCaught(t *testing.T) {
 		}
 	}}
 	bugs, err := mutants.All()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if c.Mutants, c.Built = bugs, bugs; *quick {
 		some := slices.DeleteFunc(slices.Clone(bugs), func(m mutants.Mutant) bool { return !m.Quick })
 		c.Mutants = machine.Draw(some, *share, *draw)

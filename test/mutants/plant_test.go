@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 const root = "../.."
@@ -13,9 +15,7 @@ const root = "../.."
 func all(t *testing.T) []Mutant {
 	t.Helper()
 	bugs, err := All()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return bugs
 }
 

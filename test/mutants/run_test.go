@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/test/mutants"
 )
 
@@ -110,12 +112,8 @@ func smallModule(t *testing.T) (root string) {
 	root = t.TempDir()
 	for name, text := range small {
 		file := filepath.Join(root, name)
-		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o700))
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 	}
 	return root
 }
@@ -126,9 +124,7 @@ func TestComputedMutationsThatNoTestNoticesSurvive(t *testing.T) {
 	killed := map[string]string{}
 	s := mutants.Survey{Root: smallModule(t), Dir: "abs", By: []string{"abs"}, Together: 1, Heard: func(m mutants.Mutation, by string) { killed[m.String()] = by }}
 	r, err := s.Run(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	want := map[string]string{
 		"abs/abs.go:5: Of: not n == 0":                      "--- FAIL: TestOf",
 		"abs/abs.go:6: Of: without m++":                     "",
@@ -151,9 +147,7 @@ func TestABugIsCaughtOnlyIfItsTestsFailBecauseOfIt(t *testing.T) {
 	plant := func(name, removed, added, tests string) mutants.Mutant {
 		m, err := mutants.Parse(name, "Wrong.\n\nProperty: tokens only rise\nCaught-by: "+tests+
 			"\n--- a/sum/sum.go\n+++ b/sum/sum.go\n@@ @@\n-"+removed+"\n+"+added+"\n")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return m
 	}
 	const (

@@ -5,18 +5,16 @@ import (
 	"encoding/xml"
 	"os"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 func TestTheRecordingHasTheCommandsOfTheFrontPage(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	recording, err := os.ReadFile("../../leadership/session.svg")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	typed, err := commandsOf(string(page))
 	if err != nil || len(typed) < 8 {
 		t.Fatalf("the page has the commands %q: %v", typed, err)

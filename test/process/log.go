@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // Log is the output of a program so far. It is safe for concurrent use.
@@ -59,9 +61,7 @@ func (l *Log) now() (text string, more <-chan struct{}, closed bool) {
 func (l *Log) Await(t testing.TB, message string) map[string]any {
 	t.Helper()
 	fields, err := l.Find(t.Context(), message)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return fields
 }
 

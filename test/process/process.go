@@ -7,6 +7,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // Process is a program that was started.
@@ -25,9 +27,7 @@ func Start(t testing.TB, cmd *exec.Cmd) *Process {
 	if cmd.Stdout == nil && cmd.Stderr == nil {
 		cmd.Stdout, cmd.Stderr = p.Log, p.Log
 	}
-	if err := Begin(cmd); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, Begin(cmd))
 	go func() {
 		cmd.Wait()
 		p.Log.Close()
@@ -54,9 +54,7 @@ func (p *Process) Kill() {
 // End sends a signal, and waits for the end.
 func (p *Process) End(t testing.TB, s os.Signal) *os.ProcessState {
 	t.Helper()
-	if err := p.Process.Signal(s); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.Process.Signal(s))
 	<-p.Gone
 	return p.ProcessState
 }

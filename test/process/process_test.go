@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
 	"regent/test/process"
@@ -35,9 +36,7 @@ func TestProcessesEndWithTheOneThatStartedThem(t *testing.T) {
 	p := process.Start(t, cmd)
 	pid := int(p.Log.Await(t, "started")["pid"].(float64))
 	fd, err := unix.PidfdOpen(pid, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer unix.Close(fd)
 	p.Cmd.Process.Kill()
 	for { // forever, if it goes on

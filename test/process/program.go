@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // Program is a command that can be built.
@@ -110,9 +112,7 @@ func root() (string, error) {
 func (p Program) Path(t testing.TB) string {
 	t.Helper()
 	path, err := p.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return path
 }
 

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 func TestOnlyTestsThatPassedProveAnything(t *testing.T) {
@@ -77,9 +79,7 @@ func TestOnlyReportsOfAllPartsArePublished(t *testing.T) {
 		"a\n" + pageBegins + "old\n" + pageEnds + "z\n": "a\n" + pageBegins + "new\n" + pageEnds + "z\n",
 		"a\nz\n": "a\nz\n", // has no place
 	} {
-		if err := os.WriteFile(page, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(page, []byte(text), 0o600))
 		err := publish(page, "new\n")
 		if got, _ := os.ReadFile(page); string(got) != want || (err == nil) != (text != want) {
 			t.Errorf("%q, %v; want %q", got, err, want)
@@ -105,9 +105,7 @@ func TestEveryTestWithAShortFormHasItsLongForm(t *testing.T) {
 		}
 		for _, file := range files {
 			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			for _, f := range strings.Split(string(text), "\nfunc ")[1:] {
 				name, _, _ := strings.Cut(f, "(")
 				short := regexp.MustCompile(`machine\.(Share|Size|LongOnly)\(|each\(t, |storetest\.RunProtocol|testing\.Short\(\) \{\n\t\tt\.Skip`).MatchString(f)

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // Counter passes gRPC calls of all methods on to a server, and counts them by method.
@@ -31,9 +33,7 @@ func NewCounter(tb testing.TB, target string) *Counter {
 		c.count(method)
 		return ctx, nil
 	})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, err)
 	tb.Cleanup(r.Close)
 	c.relay = r
 	return c

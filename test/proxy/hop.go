@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // Hop passes TCP connections on to a server under the conditions that are set. All methods may be
@@ -44,9 +46,7 @@ func NewHop(target string) (*Hop, error) {
 func ForTest(tb testing.TB, target string) *Hop {
 	tb.Helper()
 	hop, err := NewHop(target)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, err)
 	tb.Cleanup(func() { hop.Close() })
 	return hop
 }

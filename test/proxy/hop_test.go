@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/test/proxy"
 )
 
@@ -20,9 +22,7 @@ type server struct{ net.Listener }
 func newServer(t *testing.T) server {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { l.Close() })
 	return server{l}
 }
@@ -32,9 +32,7 @@ func (s server) connect(t *testing.T, hop *proxy.Hop) (client, server *net.TCPCo
 	t.Helper()
 	client = dial(t, hop.Addr()).(*net.TCPConn)
 	c, err := s.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	server = c.(*net.TCPConn)
 	t.Cleanup(func() { server.Close() })
 	for _, c := range []*net.TCPConn{client, server} {
@@ -97,9 +95,7 @@ func TestHopCutsOnlyTheNextConnection(t *testing.T) {
 	t.Parallel()
 	hop := proxy.ForTest(t, echo(t))
 	before := dial(t, hop.Addr())
-	if err := talk(before); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, talk(before))
 	for _, reset := range []bool{false, true} {
 		hop.Cut(proxy.Request, 0, reset)
 		hop.Cut(proxy.Reply, 4, reset) // instead

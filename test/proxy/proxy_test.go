@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
@@ -23,9 +24,7 @@ import (
 func echo(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		for {
@@ -61,9 +60,7 @@ func talk(c net.Conn) error {
 func dial(t *testing.T, addr string) net.Conn {
 	t.Helper()
 	c, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { c.Close() })
 	return c
 }
@@ -72,9 +69,7 @@ func TestLineIsCutOrStallsUntilItIsHealed(t *testing.T) {
 	t.Parallel()
 	line := proxy.ForTest(t, echo(t))
 	c := dial(t, line.Addr())
-	if err := talk(c); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, talk(c))
 	line.CutOff()
 	var timeout net.Error
 	if err := talk(c); err == nil || errors.As(err, &timeout) && timeout.Timeout() {
@@ -146,9 +141,7 @@ func recite(c net.Conn, line string) (string, error) {
 func healthService(t *testing.T) (service *health.Server, addr string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	server, service := grpc.NewServer(), health.NewServer()
 	healthpb.RegisterHealthServer(server, service)
 	go server.Serve(l)
@@ -159,9 +152,7 @@ func healthService(t *testing.T) (service *health.Server, addr string) {
 func healthClient(t *testing.T, addr string) healthpb.HealthClient {
 	t.Helper()
 	conn, err := grpc.NewClient("passthrough:///"+addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { conn.Close() })
 	return healthpb.NewHealthClient(conn)
 }
@@ -170,9 +161,7 @@ func TestGateFailsTheMethodsThatAreShutAndNoOthers(t *testing.T) {
 	t.Parallel()
 	service, addr := healthService(t)
 	gate, err := proxy.NewGate(addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(gate.Close)
 	client := healthClient(t, gate.Addr())
 	check := func() error {
@@ -180,9 +169,7 @@ func TestGateFailsTheMethodsThatAreShutAndNoOthers(t *testing.T) {
 		return err
 	}
 	watch, err := client.Watch(t.Context(), &healthpb.HealthCheckRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	gate.Shut("Check")
 	if err := check(); status.Code(err) != codes.Unavailable {
 		t.Errorf("a call of a method that is shut: %v", err)
@@ -220,9 +207,7 @@ func TestCounterPassesAndCountsCalls(t *testing.T) {
 		t.Errorf("a call that fails: %v", err)
 	}
 	watch, err := client.Watch(t.Context(), &healthpb.HealthCheckRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, want := range []healthpb.HealthCheckResponse_ServingStatus{healthpb.HealthCheckResponse_SERVING, healthpb.HealthCheckResponse_NOT_SERVING} {
 		if answer, err := watch.Recv(); err != nil || answer.GetStatus() != want {
 			t.Errorf("a stream: %v, %v", answer, err)

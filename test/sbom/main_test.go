@@ -13,19 +13,16 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 )
 
 // testBinary describes the binary of this test, which has modules linked as any other.
 func testBinary(t *testing.T) artifact {
 	t.Helper()
 	name, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	a, err := readArtifact(name, "v1.2.3")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return a
 }
 
@@ -45,16 +42,10 @@ func linked(t *testing.T) (all []string) {
 func read[T any](t *testing.T, document any) (v T) {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "document.json")
-	if err := write(name, document); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, write(name, document))
 	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(text, &v); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(text, &v))
 	return v
 }
 
@@ -118,9 +109,7 @@ func TestProvenanceSaysFromWhatAndHowTheBinaryWasBuilt(t *testing.T) {
 	t.Parallel()
 	a := testBinary(t)
 	b, err := readBuild("../../.ko.yaml", a.version, "arm64")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	commit := strings.Repeat("c", 40)
 	type resource struct {
 		Name, URI string
@@ -181,18 +170,14 @@ func TestSourceThatIsInNoCommitIsSeen(t *testing.T) {
 	if _, err := readSource(); err == nil {
 		t.Error("without a commit there is no error")
 	}
-	if err := os.WriteFile("a", nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile("a", nil, 0o600))
 	git("add", "a")
 	git("commit", "-q", "-m", "a")
 	s, err := readSource()
 	if err != nil || s.dirty || len(s.commit) != 40 || s.at.IsZero() || s.origin != "" {
 		t.Errorf("a clean tree is %+v, %v", s, err)
 	}
-	if err := os.WriteFile("b", nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile("b", nil, 0o600))
 	if s, err := readSource(); err != nil || !s.dirty {
 		t.Errorf("with a new file it is %+v, %v", s, err)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/lib/pq"
+	"github.com/stretchr/testify/require"
 	_ "modernc.org/sqlite"
 
 	"regent/emulators/need"
@@ -57,9 +58,7 @@ func conflict(err error) bool {
 func (d *database) open(t *testing.T, driver, source string) {
 	t.Helper()
 	db, err := sql.Open(driver, source)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	d.DB, d.name = db, "t_"+strings.ToLower(rand.Text())
 	if d.marks, err = sqlfence.New(d.name + "_marks"); err != nil {
 		t.Fatal(err)
@@ -88,19 +87,13 @@ func (d *database) must(t *testing.T, statement string, args ...any) {
 func (d *database) log(t *testing.T) (tokens []int64) {
 	t.Helper()
 	rows, err := d.Query("SELECT token FROM " + d.name + "_log ORDER BY seq")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer rows.Close()
 	for rows.Next() {
 		var token int64
-		if err := rows.Scan(&token); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, rows.Scan(&token))
 		tokens = append(tokens, token)
 	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, rows.Err())
 	return tokens
 }

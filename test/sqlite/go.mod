@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	github.com/lib/pq v1.12.3
+	github.com/stretchr/testify v1.12.1
 	modernc.org/sqlite v1.60.1
 	regent v0.0.0
 )
@@ -14,6 +15,7 @@ require (
 	github.com/mattn/go-isatty v0.0.24 // indirect
 	github.com/ncruces/go-strftime v1.0.0 // indirect
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
+	go.yaml.in/yaml/v3 v3.0.6 // indirect
 	golang.org/x/sys v0.48.0 // indirect
 	modernc.org/libc v1.77.1 // indirect
 	modernc.org/mathutil v1.7.1 // indirect

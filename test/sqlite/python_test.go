@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/emulators/need"
 	"regent/leadership"
 	"regent/leadership/fence"
@@ -86,17 +88,13 @@ func pythonAndGoGuard(t *testing.T, d *database, python, driver, source string) 
 			Code   leadership.Code
 			Token  leadership.Token
 		}
-		if err := json.Unmarshal(out, &answer); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, json.Unmarshal(out, &answer))
 		if answer.Schema != d.marks.Schema() {
 			t.Errorf("Python makes the table as\n%s\nand Go as\n%s", answer.Schema, d.marks.Schema())
 		}
 		return answer.Code, answer.Token
 	}
-	if err := d.check(t.Context(), "jobs", planner(33)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, d.check(t.Context(), "jobs", planner(33)))
 	for _, c := range []struct {
 		resource, election, token string
 		code                      leadership.Code

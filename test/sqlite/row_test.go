@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/fence/sqlfence"
 )
@@ -25,9 +27,7 @@ func (d *database) update(ctx context.Context, id int, token leadership.Token) e
 // row returns the row's value and its token.
 func (d *database) row(t *testing.T) (value, token leadership.Token) {
 	t.Helper()
-	if err := d.QueryRow("SELECT value, fencing_token FROM "+d.name+"_row WHERE id = 1").Scan(&value, &token); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, d.QueryRow("SELECT value, fencing_token FROM "+d.name+"_row WHERE id = 1").Scan(&value, &token))
 	return value, token
 }
 

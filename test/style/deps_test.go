@@ -15,6 +15,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // arrows says what each package may import, besides the standard library and itself. A pattern that
@@ -56,7 +58,7 @@ var arrows = []arrow{
 	{"regent/leadership/instance/instancetest", []string{"regent/leadership", "regent/leadership/instance/internal/..."}, "the parts of an instance that tests drive"},
 	{"regent/leadership/telemetry", []string{"regent/leadership", "regent/leadership/rule", "regent/leadership/service", "regent/leadership/instance", "regent/leadership/wire", "github.com/hashicorp/golang-lru/v2/...", "go.opentelemetry.io/..."}, "telemetry is a gate and a decorator; no part that it measures knows of it"},
 	{"regent/leadership/telemetry/export", []string{"go.opentelemetry.io/...", "github.com/prometheus/client_golang/...", "github.com/go-logr/logr", "golang.org/x/oauth2/google", "google.golang.org/grpc/..."}, "what carries telemetry away knows nothing of Regent"},
-	{"regent/leadership/telemetry/telemetrytest", []string{"regent/leadership/...", "regent/store/memory", "go.opentelemetry.io/..."}, "an instance that is measured, for tests"},
+	{"regent/leadership/telemetry/telemetrytest", []string{"regent/leadership/...", "regent/store/memory", "github.com/stretchr/testify/require", "go.opentelemetry.io/..."}, "an instance that is measured, for tests"},
 	{"regent/httpapi/access/authn", []string{"regent/leadership", "regent/leadership/wire", "github.com/go-jose/go-jose/v4", "github.com/go-json-experiment/json/...", "github.com/hashicorp/golang-lru/v2"}, "who calls is found out before anything of the API is known"},
 	{"regent/httpapi/access/authn/issuertest", nil, "an identity provider knows nothing of Regent"},
 	{"regent/httpapi/access/limit", []string{"regent/httpapi/access/authn", "regent/leadership", "regent/leadership/instance", "regent/leadership/wire", "github.com/hashicorp/golang-lru/v2/...", "golang.org/x/time/..."}, "limits are a gate, and know no policy and no door"},
@@ -80,7 +82,7 @@ var arrows = []arrow{
 	{"regent/emulators", []string{"regent/emulators/need", "github.com/testcontainers/...", "google.golang.org/...", "golang.org/x/sys/..."}, "emulators know nothing of Regent"},
 	{"regent/cmd/dev", []string{"regent/emulators", "regent/store", "golang.org/x/sys/..."}, "what starts everything chooses a store by its spec alone"},
 	{"regent/cmd/emulators", []string{"regent/emulators", "regent/emulators/need", "golang.org/x/sys/..."}, "emulators know nothing of Regent"},
-	{"regent/store/storetest", []string{"regent/leadership/...", "regent/httpapi/...", "regent/store/memory", "regent/test/machine", "github.com/google/go-cmp/...", "google.golang.org/grpc/stats"}, "the suite sees what users see"},
+	{"regent/store/storetest", []string{"regent/leadership/...", "regent/httpapi/...", "regent/store/memory", "regent/test/machine", "github.com/google/go-cmp/...", "github.com/stretchr/testify/require", "google.golang.org/grpc/stats"}, "the suite sees what users see"},
 	{"regent/httpapi/apitest", []string{"regent/httpapi/...", "regent/leadership/...", "github.com/santhosh-tekuri/jsonschema/...", "go.yaml.in/yaml/..."}, "the contract checker is for tests"},
 	{"regent/test/...", []string{"..."}, "tests may import anything"},
 }
@@ -194,9 +196,7 @@ func TestShippedCodeImportsNoTestPackage(t *testing.T) {
 func TestTheBinaryIsLight(t *testing.T) {
 	t.Parallel()
 	makefile, err := os.ReadFile(filepath.Join(top, "Makefile"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	tags := regexp.MustCompile(`TAGS := ([a-z_,]+)`).FindStringSubmatch(string(makefile))[1]
 	without := func(tags, pattern string) {
 		for _, name := range list(t, "-tags="+tags, "regent/cmd/regent")[0].Deps {
@@ -241,9 +241,7 @@ func noProcessClock(t *testing.T, name string) {
 	t.Helper()
 	fset := token.NewFileSet()
 	file, err := parser.ParseFile(fset, name, nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	ast.Inspect(file, func(n ast.Node) bool {
 		if s, ok := n.(*ast.SelectorExpr); ok {
 			if x, ok := s.X.(*ast.Ident); ok && x.Name == "time" && slices.Contains([]string{"Now", "Since", "Until"}, s.Sel.Name) {

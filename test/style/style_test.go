@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
 )
 
 // top is the folder of the project.
@@ -39,9 +41,7 @@ func TestCommentsFitInWidth(t *testing.T) {
 	for _, name := range tracked(t, "*.go") {
 		fset := token.NewFileSet()
 		file, err := parser.ParseFile(fset, filepath.Join(top, name), nil, parser.ParseComments)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		text := readLines(t, name)
 		for _, group := range file.Comments {
 			for _, comment := range group.List {
@@ -99,9 +99,7 @@ func tracked(t *testing.T, pattern string) []string {
 func readLines(t *testing.T, name string) []string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(top, name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return strings.Split(string(text), "\n")
 }
 

@@ -6,15 +6,15 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // alerts says when each alert fires by default: testdata/alerts.json, which other tests may read.
 func (p plan) alerts(t *testing.T) string {
 	t.Helper()
 	var text bytes.Buffer
-	if err := json.Indent(&text, p.outputs["alerts"], "", "  "); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Indent(&text, p.outputs["alerts"], "", "  "))
 	return unescaped.Replace(text.String()) + "\n"
 }
 
@@ -73,9 +73,7 @@ func (p plan) widgets(t *testing.T) []widget {
 	t.Helper()
 	text, _ := p.one(t, "google_monitoring_dashboard.main").Values["dashboard_json"].(string)
 	var dashboard struct{ GridLayout struct{ Widgets []widget } }
-	if err := json.Unmarshal([]byte(text), &dashboard); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal([]byte(text), &dashboard))
 	return dashboard.GridLayout.Widgets
 }
 

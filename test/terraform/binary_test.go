@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/test/process"
 )
 
@@ -87,9 +89,7 @@ func (p plan) audiencesOfPeers(environment []any) string {
 func (p plan) starts(t *testing.T, service resource, env map[string]string) {
 	t.Helper()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer taken.Close()
 	access := filepath.Join(t.TempDir(), filepath.Base(env["REGENT_ACCESS"]))
 	write(t, access, p.access(t))

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/emulators/need"
 	"regent/test/process"
 )
@@ -45,9 +47,7 @@ func newCheckout(t *testing.T, examples ...string) checkout {
 	needTerraform(t)
 	mirror := t.TempDir()
 	provider := filepath.Join(mirror, "registry.terraform.io/hashicorp/google/6.50.0", runtime.GOOS+"_"+runtime.GOARCH, "terraform-provider-google_v6.50.0")
-	if err := errors.Join(os.MkdirAll(filepath.Dir(provider), 0o700), os.Symlink(process.Program{Package: "./provider"}.Path(t), provider)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errors.Join(os.MkdirAll(filepath.Dir(provider), 0o700), os.Symlink(process.Program{Package: "./provider"}.Path(t), provider)))
 	c := checkout{root: t.TempDir()}
 	c.config = filepath.Join(c.root, "terraform.rc")
 	write(t, c.config, fmt.Sprintf("provider_installation {\n  filesystem_mirror {\n    path = %q\n  }\n}\ndisable_checkpoint = true\n", mirror))
@@ -80,9 +80,7 @@ func (c checkout) add(t *testing.T, part string) {
 		write(t, to, read(t, file))
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 }
 
 func needTerraform(t *testing.T) {
@@ -124,9 +122,7 @@ func (c checkout) variables(t *testing.T, values ...map[string]any) string {
 		maps.Copy(all, some)
 	}
 	text, err := json.Marshal(all)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	file := filepath.Join(t.TempDir(), "test.tfvars.json")
 	write(t, file, string(text))
 	return "-var-file=" + file
@@ -135,15 +131,11 @@ func (c checkout) variables(t *testing.T, values ...map[string]any) string {
 func read(t *testing.T, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return string(text)
 }
 
 func write(t *testing.T, file, text string) {
 	t.Helper()
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 )
 
@@ -214,9 +216,7 @@ func onlyVariables(t *testing.T) checkout {
 	t.Helper()
 	needTerraform(t)
 	c := checkout{root: t.TempDir()}
-	if err := os.Mkdir(c.folder(""), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Mkdir(c.folder(""), 0o700))
 	write(t, filepath.Join(c.folder(""), "variables.tf"), read(t, repository+"/terraform/variables.tf"))
 	return c
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 
 	"regent/httpapi/access/authz"
 	"regent/leadership/wire"
@@ -62,9 +63,7 @@ func (c checkout) plan(t *testing.T, example string, values ...vars) plan {
 			} `json:"root_module"`
 		} `json:"planned_values"`
 	}
-	if err := json.Unmarshal([]byte(c.must(t, c.folder(example), "show", "-json", "plan")), &shown); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal([]byte(c.must(t, c.folder(example), "show", "-json", "plan")), &shown))
 	p := plan{resources: shown.Planned.Root.Resources, outputs: map[string]json.RawMessage{}}
 	for _, m := range shown.Planned.Root.Children {
 		for _, r := range m.Resources {
@@ -320,9 +319,7 @@ func list(v any) []string {
 func golden(t *testing.T, file, got string) {
 	t.Helper()
 	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(file, []byte(got), 0o644))
 	}
 	if d := cmp.Diff(read(t, file), got); d != "" {
 		t.Errorf("%s differs (-want +got); if that is meant, run: go test -update\n%s", file, d)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -59,9 +60,7 @@ func (p plan) rules(t *testing.T) string {
 	slices.SortFunc(rules, func(a, b rule) int { return strings.Compare(a.Alert, b.Alert) })
 	text := bytes.NewBufferString("# Made from ../alerts.tf by the tests of test/terraform: change that, and run them with -update.\n")
 	err := yaml.NewEncoder(text).Encode(map[string]any{"groups": []any{map[string]any{"name": "regent", "rules": rules}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return text.String()
 }
 
@@ -95,9 +94,7 @@ func (p plan) grafana(t *testing.T) string {
 		"templating": vars{"list": []vars{{"name": "datasource", "label": "Data source", "type": "datasource", "query": "prometheus"}}},
 		"panels":     panels,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return text.String()
 }
 

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // keepers are the types of which no resource may be deleted by a plan: an empty store starts all
@@ -60,9 +62,7 @@ func (c checkout) deletes(t *testing.T, variables string) []string {
 			Change  struct{ Actions []string }
 		} `json:"resource_changes"`
 	}
-	if err := json.Unmarshal([]byte(c.must(t, c.folder(""), "show", "-json", "plan")), &shown); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal([]byte(c.must(t, c.folder(""), "show", "-json", "plan")), &shown))
 	var all []string
 	for _, r := range shown.Changes {
 		if slices.Contains(r.Change.Actions, "delete") {

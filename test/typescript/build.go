@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/emulators/need"
 )
 
@@ -51,17 +53,13 @@ func Build(t testing.TB) string {
 	need.Programs(t, "node", "npm")
 	dir := filepath.Join(top(), built)
 	unlock, err := lock(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer unlock()
 	if err := install(dir); err != nil {
 		need.Lacks(t, err.Error())
 	}
 	changed, err := refresh(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := os.Stat(filepath.Join(dir, "out")); err == nil && !changed {
 		return filepath.Join(dir, "out")
 	}

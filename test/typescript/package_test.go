@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 )
 
 var snippet = regexp.MustCompile("(?s)```ts\n(.*?)```(?:\n\n```text\n(.*?)```)?")
@@ -73,9 +74,7 @@ func installed(t *testing.T) string {
 		t.Errorf("%d things were installed: %v", len(entries), err)
 	}
 	// of Node.js; a program needs none if it is JavaScript
-	if err := os.Symlink(filepath.Join(made, "node_modules", "@types"), filepath.Join(dir, "node_modules", "@types")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Symlink(filepath.Join(made, "node_modules", "@types"), filepath.Join(dir, "node_modules", "@types")))
 	return dir
 }
 
@@ -94,9 +93,7 @@ func npm(t *testing.T, dir string, args ...string) []byte {
 
 func write(t *testing.T, name, text string) {
 	t.Helper()
-	if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(name, []byte(text), 0o644))
 }
 
 // compile compiles programs as a strict user would, with the types of the package checked, too.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 
 	"regent/httpapi"
 	"regent/leadership/instance"
@@ -42,9 +43,7 @@ func serve(t *testing.T) string {
 	t.Helper()
 	store := memory.New(memory.Config{})
 	inst, err := instance.New(instance.Config{Store: store, Journal: store, Alone: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	server := httptest.NewServer(httpapi.New(httpapi.Config{Service: inst}))
 	t.Cleanup(server.Close)
 	return server.URL
@@ -56,13 +55,9 @@ func TestEachCodeHasAnErrorClass(t *testing.T) {
 	script := `import { errorClasses } from ` + quote(t, filepath.Join(dir, "src", "index.js")) + `;
 console.log(JSON.stringify(Object.fromEntries(Object.entries(errorClasses).map(([code, c]) => [code, c.status]))));`
 	out, err := exec.CommandContext(t.Context(), "node", "--input-type=module", "--eval", script).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var got map[string]int
-	if err := json.Unmarshal(out, &got); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(out, &got))
 	want := map[string]int{}
 	for _, m := range wire.Meanings() {
 		want[string(m.Code)] = m.Status
@@ -75,17 +70,13 @@ console.log(JSON.stringify(Object.fromEntries(Object.entries(errorClasses).map((
 func quote(t *testing.T, text string) string {
 	t.Helper()
 	quoted, err := json.Marshal(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return string(quoted)
 }
 
 func read(t *testing.T, name string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return text
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/httpapi/access/authn"
 	"regent/httpapi/access/authn/issuertest"
 )
@@ -21,9 +23,7 @@ func FuzzAuthenticate(f *testing.F) {
 		f.Add(c.request.Header.Get(authorization), c.request.Header.Get(serverless))
 	}
 	p, err := authn.NewPlatform(authn.PlatformConfig{Service: "regent", Audiences: []string{audience}})
-	if err != nil {
-		f.Fatal(err)
-	}
+	require.NoError(f, err)
 	f.Fuzz(func(t *testing.T, header, own string) {
 		r := &http.Request{Header: http.Header{authorization: {header}}}
 		_, token, _ := strings.Cut(header, " ")

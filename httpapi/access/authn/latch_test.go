@@ -14,6 +14,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/httpapi/access/authn"
 	"regent/httpapi/access/authn/issuertest"
 	"regent/leadership"
@@ -111,12 +113,8 @@ func started(t *testing.T, c *cloud, change ...func(*authn.PlatformConfig)) (*au
 		f(&config)
 	}
 	p, err := authn.NewPlatform(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, p.Start(t.Context()))
 	ctx, stop := context.WithCancel(t.Context())
 	ran := make(chan struct{})
 	go func() { defer close(ran); p.Run(ctx) }()
@@ -279,10 +277,10 @@ func TestNoCallIsAnsweredBeforeTheFirstProbe(t *testing.T) {
 func TestARequiredProbeAnswersNoCallBeforeItsVerdict(t *testing.T) {
 	t.Parallel()
 	issuer := newIssuer(t)
-	require := func(c *authn.PlatformConfig) { c.Required = true }
+	required := func(c *authn.PlatformConfig) { c.Required = true }
 	synctest.Test(t, func(t *testing.T) {
 		c := &cloud{region: here, front: absent}
-		p, log := started(t, c, require)
+		p, log := started(t, c, required)
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
 		_, forged := tokens(issuer)
@@ -300,9 +298,7 @@ func TestARequiredProbeAnswersNoCallBeforeItsVerdict(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		p, err := authn.NewPlatform(authn.PlatformConfig{Service: "regent", Audiences: []string{audience}, Transport: &cloud{region: "elsewhere", front: guarded}, Required: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if err := p.Start(t.Context()); err == nil || !strings.Contains(err.Error(), "names no region") {
 			t.Errorf("without a URL to probe: %v", err)
 		}
@@ -363,9 +359,7 @@ func TestPlatformNeedsTheMetadataServer(t *testing.T) {
 			p, err := authn.NewPlatform(authn.PlatformConfig{
 				Service: "regent", Audiences: []string{audience}, Transport: &cloud{front: open}, MetadataHost: host,
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if err = p.Start(t.Context()); err == nil || !strings.Contains(err.Error(), "the metadata server does not answer") {
 				t.Errorf("%s: %v", name, err)
 			}

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/httpapi/access/authn"
 	"regent/httpapi/access/authn/issuertest"
 )
@@ -13,9 +15,7 @@ import (
 func platform(t *testing.T) *authn.Platform {
 	t.Helper()
 	p, err := authn.NewPlatform(authn.PlatformConfig{Service: "regent", Audiences: []string{audience}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return p
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 
 	"regent/httpapi/access/authn"
 	"regent/leadership"
@@ -80,9 +81,7 @@ func TestUnknownCallerIsToldWhatToDo(t *testing.T) {
 			want := wire.NewProblem(c.err)
 			want.RequestID = "id-7"
 			var got wire.Problem
-			if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, json.Unmarshal(w.Body.Bytes(), &got))
 			if diff := cmp.Diff(want, got); diff != "" || w.Code != c.status {
 				t.Errorf("status %d, want %d (-want +got):\n%s", w.Code, c.status, diff)
 			}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/httpapi/access/authn"
 )
 
@@ -15,9 +17,7 @@ var issuersOfResource = []string{"https://issuer.test", "https://other.test/real
 func newResource(t *testing.T, audiences ...string) *authn.Resource {
 	t.Helper()
 	r, err := authn.NewResource("/mcp", issuersOfResource, audiences)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return r
 }
 

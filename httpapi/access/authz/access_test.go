@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/httpapi/access/authn"
 	"regent/httpapi/access/authz"
 	"regent/httpapi/access/limit"
@@ -49,9 +51,7 @@ limits:
   - {principals: ["https://issuer.test|7"], renewals: 3}
   - {principals: ["*"], renewals: 7, elections: 9}
 `), authz.Admitted)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	of := func(email, subject string) authn.Principal {
 		return authn.Principal{Issuer: "https://issuer.test", Subject: subject, Email: email}
 	}

@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/httpapi/access/authz"
 )
 
@@ -20,16 +22,12 @@ func TestAChangedAccessFileIsLoadedAndAnInvalidOneIsNot(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "access.yaml")
 		write := func(text string) {
 			t.Helper()
-			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 		}
 		write(accessText)
 		var log bytes.Buffer
 		f, err := authz.OpenFile(path, authz.Admitted, slog.New(slog.NewTextHandler(&log, nil)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		ctx, stop := context.WithCancel(t.Context())
 		ran := make(chan struct{})
 		go func() {
@@ -128,9 +126,7 @@ type followed struct {
 func following(t *testing.T) (f followed, write func(text string)) {
 	f.path = filepath.Join(t.TempDir(), "access.yaml")
 	write = func(text string) {
-		if err := os.WriteFile(f.path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(f.path, []byte(text), 0o600))
 	}
 	write(accessText)
 	var err error
@@ -145,9 +141,7 @@ func TestAnAccessFileThatCannotBeReadIsRefusedAtTheStart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	broken := filepath.Join(dir, "broken.yaml")
-	if err := os.WriteFile(broken, []byte("grants: ["), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(broken, []byte("grants: ["), 0o600))
 	for _, path := range []string{filepath.Join(dir, "missing.yaml"), dir, broken} {
 		if _, err := authz.OpenFile(path, authz.Admitted, slog.New(slog.DiscardHandler)); err == nil {
 			t.Errorf("%s was taken for an access file", path)

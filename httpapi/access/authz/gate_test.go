@@ -14,6 +14,7 @@ import (
 	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 
 	"regent/httpapi/access/authn"
 	"regent/httpapi/access/authz"
@@ -227,9 +228,7 @@ grants:
 		{"bob", "free", "bob@test", false},
 	} {
 		x, err := h.service.Explain(by(t, c.who), leadership.ExplainRequest{Election: c.election, CandidateID: c.candidate})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		all := reasons(x)
 		if first := len(all) > 0 && all[0] == leadership.ReasonRights; first != c.rights || slices.Contains(all[min(1, len(all)):], leadership.ReasonRights) {
 			t.Errorf("%s asks for %s in %s: %v; want RIGHTS first: %v", c.who, c.candidate, c.election, all, c.rights)
@@ -273,9 +272,7 @@ func TestTheActorOfAnOrderIsTheVerifiedCaller(t *testing.T) {
 func (g gated) lead(t *testing.T, who, election, candidate string) leadership.LeaseRequest {
 	t.Helper()
 	grant, err := g.service.Acquire(by(t, who), leadership.AcquireRequest{Election: leadership.Election(election), CandidateID: leadership.CandidateID(candidate)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return leadership.LeaseRequest{Election: grant.Election, CandidateID: grant.LeaderID, Key: grant.Key, Token: grant.Token}
 }
 
@@ -345,9 +342,7 @@ grants:
 `)
 	child := func(parent leadership.LeaseRequest, name string) leadership.LeaseRequest {
 		l, err := h.service.Delegate(by(t, "ann"), leadership.DelegateRequest{LeaseRequest: parent, Child: name, Limits: leadership.Limits{Depth: leadership.AsParent, Children: leadership.AsParent}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return h.lead(t, "ann", string(l.Election), "ann")
 	}
 	plan := h.lead(t, "ann", "plan", "ann")

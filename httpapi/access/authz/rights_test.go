@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 
 	"regent/httpapi/access/authn"
 	"regent/httpapi/access/authz"
@@ -68,9 +69,7 @@ func serve(t *testing.T, access func() *authz.Access) *instance.Guarded {
 	inst, err := instance.New(instance.Config{
 		Store: memory.New(memory.Config{}), Name: "test", Alone: true, Now: func() time.Duration { return time.Since(start) },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	var running sync.WaitGroup
 	running.Go(func() { inst.Run(ctx) })
@@ -83,9 +82,7 @@ func serve(t *testing.T, access func() *authz.Access) *instance.Guarded {
 func candidates(t *testing.T, principals, elections string) *authz.Access {
 	t.Helper()
 	p, err := authz.ParseAccess([]byte("grants: [{principals: ["+principals+"], roles: [candidate], elections: ["+elections+"], candidates: [\"*\"]}]"), authz.Admitted)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return p
 }
 
@@ -99,9 +96,7 @@ func TestAWaiterWithoutRightsIsNotGranted(t *testing.T) {
 		service := serve(t, access.Load)
 
 		leader, err := service.Acquire(by(t, "leader"), leadership.AcquireRequest{Election: "jobs", CandidateID: "leader"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var line sync.WaitGroup
 		answers := map[string]error{}
 		var mu sync.Mutex
@@ -199,9 +194,7 @@ func TestAListReadsNothingThatTheCallerMayNotSee(t *testing.T) {
 	t.Parallel()
 	var seen atomic.Int64
 	inst, err := instance.New(instance.Config{Store: counted{memory.New(memory.Config{}), &seen}, Name: "test", Alone: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for i := range 500 {
 		for _, prefix := range []string{"a-", "hidden-", "z-"} {
 			e := leadership.Election(fmt.Sprintf("%s%03d", prefix, i))
@@ -215,9 +208,7 @@ grants:
   - {principals: [ann@test], roles: [observer], elections: ["a-00*", "a-001", a-42, "hidden-499", "z-0*", "z-00*", missing]}
   - {principals: [ann@test], roles: [verifier], elections: ["hidden-*"]}
 `), authz.Admitted)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	service := instance.Guard(inst, authz.NewGate(func() *authz.Access { return access }, func(context.Context, authz.Record) {}))
 	for prefix, want := range map[string]int{"": 10 + 1 + 100, "a-": 10, "hidden-": 1, "hidden-1": 0, "z-05": 10, "zz": 0} {
 		for _, limit := range []int{1, 3, 10, 100, 1000} {
@@ -250,9 +241,7 @@ func TestAListDoesNotReadAllDeletedElectionsInOneCall(t *testing.T) {
 	t.Parallel()
 	var calls atomic.Int64
 	inst, err := instance.New(instance.Config{Store: listings{memory.New(memory.Config{}), &calls}, Name: "test", Alone: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	const many = 3_000
 	var grants strings.Builder
 	grants.WriteString(`grants: [{principals: [ann@test], roles: [observer], elections: [job-*, z`)
@@ -272,9 +261,7 @@ func TestAListDoesNotReadAllDeletedElectionsInOneCall(t *testing.T) {
 		}
 	}
 	access, err := authz.ParseAccess([]byte(grants.String()+"]}]"), authz.Admitted)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	service := instance.Guard(inst, authz.NewGate(func() *authz.Access { return access }, func(context.Context, authz.Record) {}))
 	for _, limit := range []int{1, 100, 1000} {
 		var names []leadership.Election
@@ -318,13 +305,9 @@ func TestAWaiterWhoseParentWasTakenAwayIsNotGranted(t *testing.T) {
 		service := serve(t, access.Load)
 
 		leader, err := service.Acquire(by(t, "leader"), leadership.AcquireRequest{Election: "global", CandidateID: "leader"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		parent, err := service.Acquire(by(t, "bob"), leadership.AcquireRequest{Election: "orders.eu", CandidateID: "bob", LeaseDuration: time.Hour})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var waiting sync.WaitGroup
 		waiting.Go(func() {
 			_, err := service.Acquire(by(t, "bob"), leadership.AcquireRequest{

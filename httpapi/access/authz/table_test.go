@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 
 	"regent/httpapi"
 	"regent/httpapi/access/authn"
@@ -133,14 +134,10 @@ func TestTheTableOfRightsIsAsWritten(t *testing.T) {
 	got := regexp.MustCompile(` +\n`).ReplaceAllString(table.String()+"\n", "\n")
 	const golden = "testdata/rights.golden"
 	if *update {
-		if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(golden, []byte(got), 0o600))
 	}
 	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("the table of rights has changed (-written +found); if it should, go test ./httpapi/access/authz -update:\n%s", diff)
 	}
@@ -206,9 +203,7 @@ func newService(t *testing.T, election string, key leadership.Key) http.Handler 
 	t.Helper()
 	handler := guarded(t, accessText)
 	_, err := handler.instance.Acquire(t.Context(), leadership.AcquireRequest{Election: leadership.Election(election), CandidateID: "ann", Key: &key})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return handler
 }
 
@@ -224,13 +219,9 @@ func guarded(t *testing.T, text string) gated {
 	t.Helper()
 	store := memory.New(memory.Config{})
 	inst, err := instance.New(instance.Config{Store: store, Journal: store, Name: "test", Alone: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	access, err := authz.ParseAccess([]byte(text), authz.Admitted)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var records []authz.Record
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	ran := make(chan struct{})

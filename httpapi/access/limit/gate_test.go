@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/httpapi/access/authn"
 	"regent/httpapi/access/limit"
 	"regent/leadership"
@@ -38,9 +40,7 @@ func serve(t *testing.T) instance.Service {
 	i, err := instance.New(instance.Config{
 		Store: memory.New(memory.Config{}), Name: "test", Alone: true, Now: func() time.Duration { return time.Since(start) },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	var running sync.WaitGroup
 	running.Go(func() { i.Run(ctx) })
@@ -142,13 +142,9 @@ func TestStreamsAndLongPollsAreLimited(t *testing.T) {
 			return w, err
 		}
 		first, err := open()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		second, err := s.Feed(ann, leadership.Selection{}, instance.Cursor{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		_, err = open()
 		wantLimited(t, "the third stream", err)
 		_, _, err = s.Await(ann, leadership.ReadRequest{Election: "reports"}, time.Second)
@@ -411,14 +407,10 @@ func TestAnElectionThatIsNotUsedForADayCountsNoMore(t *testing.T) {
 			_, err := s.Do(ann, leadership.Configure{Election: e})
 			return err
 		}
-		if err := errors.Join(use("a"), use("b")); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, errors.Join(use("a"), use("b")))
 		time.Sleep(12 * time.Hour)
 		wantLimited(t, "a third", use("c"))
-		if err := use("b"); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, use("b"))
 		time.Sleep(12 * time.Hour)
 		if err := use("c"); err != nil {
 			t.Errorf("a day after a was used: %v", err)
@@ -482,9 +474,7 @@ func TestDelegatedElectionsCount(t *testing.T) {
 	bubble(t, limit.Limits{Elections: 2}, func(t *testing.T, s *instance.Guarded) {
 		ctx := by(t.Context(), "ann")
 		g, err := acquire(s, ctx, "plan", "ann", 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		delegate := func(child string) error {
 			_, err := s.Delegate(ctx, leadership.DelegateRequest{
 				LeaseRequest: leadership.LeaseRequest{Election: "plan", CandidateID: "ann", Key: g.Key, Token: g.Token}, Child: child,
@@ -492,9 +482,7 @@ func TestDelegatedElectionsCount(t *testing.T) {
 			return err
 		}
 		for _, child := range []string{"a", "a"} {
-			if err := delegate(child); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, delegate(child))
 		}
 		wantLimited(t, "the third election", delegate("b"))
 	})
@@ -514,9 +502,7 @@ func TestAnAnswerCostsByItsRecords(t *testing.T) {
 			return err
 		}
 		for range 4 { // 6 calls each, of the 20 that two seconds have
-			if err := list(ann); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, list(ann))
 		}
 		if after := wantLimited(t, "a list too many", list(ann)); after != 500*time.Millisecond {
 			t.Errorf("it may come again after %v, when one of the 4 that it owes, and one more, are due: 500ms", after)

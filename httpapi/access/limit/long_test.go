@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/httpapi/access/limit"
 	"regent/leadership"
 	"regent/leadership/instance"
@@ -26,9 +28,7 @@ func long(t *testing.T, concurrency int, test func(t *testing.T, s *instance.Gua
 func TestLongCallsOfAllPrincipalsTogetherLeaveRoomForRenewals(t *testing.T) {
 	long(t, 10, func(t *testing.T, s *instance.Guarded, refused *int) {
 		lead, err := acquire(s, t.Context(), "reports", "ann", 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		ctx, hangUp := context.WithCancel(t.Context())
 		var open sync.WaitGroup
 		for i := range 3 {
@@ -40,13 +40,9 @@ func TestLongCallsOfAllPrincipalsTogetherLeaveRoomForRenewals(t *testing.T) {
 			})
 		}
 		_, watch, err := s.Watch(by(ctx, "watcher"), leadership.WatchRequest{Election: "reports"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		feed, err := s.Feed(by(ctx, "reader"), leadership.Selection{}, instance.Cursor{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer feed.Close()
 		synctest.Wait()
 
@@ -104,9 +100,7 @@ func TestOnePrincipalGetsHalfOfTheLongCallsOfAnInstance(t *testing.T) {
 				}
 				for range 4 {
 					w, err := watch("ann")
-					if err != nil {
-						t.Fatal(err)
-					}
+					require.NoError(t, err)
 					defer w.Close()
 				}
 				_, err := watch("ann")

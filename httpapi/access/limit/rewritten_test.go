@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/httpapi/access/limit"
 	"regent/leadership"
 	"regent/leadership/instance"
@@ -20,13 +22,9 @@ import (
 func TestWhatIsWrittenAnewCountsAgainstTheRateOfBytes(t *testing.T) {
 	store := memory.New(memory.Config{})
 	i, err := instance.New(instance.Config{Store: store, Journal: store, Name: "test", Alone: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	g, err := i.Acquire(t.Context(), leadership.AcquireRequest{Election: "reports", CandidateID: "ann"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	effect := func(n int) leadership.EffectRequest {
 		return leadership.EffectRequest{
 			LeaseRequest: leadership.LeaseRequest{Election: "reports", CandidateID: "ann", Key: g.Key, Token: g.Token}, ID: leadership.EffectID(fmt.Sprint("e", n)),

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/fence"
 	"regent/leadership/fence/bigqueryfence"
@@ -46,9 +48,7 @@ func TestTheStatementsRunBehindTheAssertionsInOneTransaction(t *testing.T) {
 	t.Parallel()
 	for _, statements := range []string{"DELETE FROM t WHERE TRUE", "DELETE FROM t WHERE TRUE;", " DELETE FROM t WHERE TRUE ;\n", "DELETE FROM t WHERE TRUE -- all;", "DELETE FROM t WHERE TRUE; # all"} {
 		script, err := bigqueryfence.Script("p-1.d.t", statements)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		last := -1
 		for _, part := range []string{
 			"BEGIN TRANSACTION;", ") <= 1\n  AS 'regent: the resource has several marks", ") = 1\n  AS 'regent: the resource has no mark", "UPDATE `p-1.d.t` SET fencing_token = ", "fencing_token <= @", "ASSERT @@row_count = 1", "TOKEN_STALE", "DELETE FROM t", "\nEND;\n", "COMMIT TRANSACTION;",
@@ -93,9 +93,7 @@ func TestEachParameterOfAScriptIsGiven(t *testing.T) {
 	}
 	script, _ := bigqueryfence.Script("d.t", "SELECT 1")
 	setup, err := bigqueryfence.Setup("d.t")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var used []string
 	for _, m := range regexp.MustCompile(`@(regent_\w+)`).FindAllStringSubmatch(script+setup, -1) {
 		if used = append(used, m[1]); given[m[1]] == nil {

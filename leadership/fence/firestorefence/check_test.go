@@ -9,6 +9,7 @@ import (
 	"cloud.google.com/go/firestore"
 	"cloud.google.com/go/firestore/apiv1/firestorepb"
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -65,9 +66,7 @@ func place(c *firestore.Client, way func(*firestore.DocumentRef, fence.Mark, fun
 		Read: func(t testing.TB, resource string) (fence.Mark, int64) {
 			doc := firestorefence.Doc(c, resource)
 			all, err := c.GetAll(t.Context(), []*firestore.DocumentRef{doc, c.Collection("data").Doc(doc.ID)})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			election, _ := all[0].Data()["election"].(string)
 			token, _ := all[0].Data()["fencingToken"].(int64)
 			value, _ := all[1].Data()["token"].(int64)

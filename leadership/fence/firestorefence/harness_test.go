@@ -10,6 +10,7 @@ import (
 	apiv1 "cloud.google.com/go/firestore/apiv1"
 	"cloud.google.com/go/firestore/apiv1/firestorepb"
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 	"google.golang.org/api/option"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -36,9 +37,7 @@ func (h project) dial(tb testing.TB, extra ...grpc.DialOption) option.ClientOpti
 	tb.Helper()
 	options := []grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithPerRPCCredentials(asOwner{})}
 	conn, err := grpc.NewClient("passthrough:///"+h.host, append(options, extra...)...)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, err)
 	tb.Cleanup(func() { conn.Close() })
 	return option.WithGRPCConn(conn)
 }
@@ -46,9 +45,7 @@ func (h project) dial(tb testing.TB, extra ...grpc.DialOption) option.ClientOpti
 func (h project) client(tb testing.TB, extra ...grpc.DialOption) *firestore.Client {
 	tb.Helper()
 	c, err := firestore.NewClient(tb.Context(), h.id, h.dial(tb, extra...))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, err)
 	return c
 }
 
@@ -68,9 +65,7 @@ func onCommit(do func(r *firestorepb.CommitRequest, commit func() error) error) 
 func (h project) rawClient(tb testing.TB) *apiv1.Client {
 	tb.Helper()
 	c, err := apiv1.NewClient(tb.Context(), h.dial(tb))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, err)
 	return c
 }
 
@@ -113,9 +108,7 @@ func wantStale(tb testing.TB, err error, current leadership.Token) {
 func wantWritten(tb testing.TB, c *firestore.Client, want map[string]int64) {
 	tb.Helper()
 	docs, err := c.Collection("data").Documents(tb.Context()).GetAll()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, err)
 	got := map[string]int64{}
 	for _, d := range docs {
 		got[d.Ref.ID], _ = d.Data()["token"].(int64)
@@ -128,9 +121,7 @@ func wantWritten(tb testing.TB, c *firestore.Client, want map[string]int64) {
 func wantFields(tb testing.TB, doc *firestore.DocumentRef, want map[string]any) {
 	tb.Helper()
 	snap, err := doc.Get(tb.Context())
-	if err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, err)
 	if diff := cmp.Diff(want, snap.Data()); diff != "" {
 		tb.Errorf("%s (-want +got):\n%s", doc.Path, diff)
 	}
@@ -139,8 +130,6 @@ func wantFields(tb testing.TB, doc *firestore.DocumentRef, want map[string]any) 
 func updated(tb testing.TB, doc *firestore.DocumentRef) time.Time {
 	tb.Helper()
 	snap, err := doc.Get(tb.Context())
-	if err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, err)
 	return snap.UpdateTime
 }

@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/fence"
 	"regent/leadership/fence/httpfence"
@@ -432,9 +434,7 @@ func TestAnswerAboutAnotherTokenIsNotBelieved(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			withFixture(t, httpfence.ChecksConfig{}, func(t *testing.T, w *fixture) {
 				c, err := httpfence.NewChecks(httpfence.ChecksConfig{Regent: always{l}, Now: w.now})
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				w.wantUnknown(c.Check(t.Context(), mark(33)))
 				if n := c.Remembered(); n != 0 {
 					t.Errorf("%d elections are remembered", n)
@@ -474,9 +474,7 @@ func TestUnknownElectionsDoNotFillTheMemory(t *testing.T) {
 	t.Parallel()
 	const size = 10
 	c, err := httpfence.NewChecks(httpfence.ChecksConfig{Regent: anyElection{}, Elections: size})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for i := range 100 {
 		for _, prefix := range []string{"a", "x"} {
 			m := fence.Mark{Election: leadership.Election(fmt.Sprint(prefix, i)), Token: leadership.Token(i + 1)}

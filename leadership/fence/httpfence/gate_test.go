@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
 	"regent/leadership/fence"
@@ -58,9 +59,7 @@ func gate(t *testing.T, c httpfence.Config) http.Handler {
 		c.Election = election
 	}
 	g, err := httpfence.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return g.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		m, ok := httpfence.FromContext(r.Context())
 		fmt.Fprint(w, m.Election, " ", m.Token, " ", ok)
@@ -127,9 +126,7 @@ func TestALeaderThatWasOvertakenIsRefusedWithTheNewestToken(t *testing.T) {
 		t.Errorf("content type %q", got)
 	}
 	var document map[string]any
-	if err := json.NewDecoder(reply.Body).Decode(&document); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.NewDecoder(reply.Body).Decode(&document))
 	want := map[string]any{
 		"type":         "urn:regent:problem:TOKEN_STALE",
 		"title":        "Token stale",
@@ -216,9 +213,7 @@ func TestFullMemoryForgetsNothingAndRefusesNewResources(t *testing.T) {
 	memory := &httpfence.Memory{Resources: 2}
 	ctx := t.Context()
 	for _, resource := range []string{"a", "b", "a"} {
-		if err := memory.Raise(ctx, resource, mark(34)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, memory.Raise(ctx, resource, mark(34)))
 	}
 	if err := memory.Raise(ctx, "c", mark(34)); !errors.Is(err, leadership.StoreUnavailable) {
 		t.Errorf("one too many: %v", err)

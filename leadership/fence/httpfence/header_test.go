@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/fence"
 	"regent/leadership/fence/httpfence"
@@ -100,9 +102,7 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("%q and %q were read as %v: %v", election, token, m, err)
 		}
 		again := http.Header{}
-		if err := httpfence.SetHeaders(again, leader{m, true}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, httpfence.SetHeaders(again, leader{m, true}))
 		if again.Get(httpfence.ElectionHeader) != election || again.Get(httpfence.TokenHeader) != token {
 			t.Errorf("%q and %q were read as %v, which is written %v", election, token, m, again)
 		}

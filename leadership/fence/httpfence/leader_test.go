@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/httpapi/apitest"
 	"regent/leadership"
 	"regent/leadership/fence/httpfence"
@@ -26,9 +28,7 @@ func server(t *testing.T) (url string, of func(leader) *http.Client) {
 func post(t *testing.T, c *http.Client, url string) (*http.Response, error) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader("a command"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	reply, err := c.Do(r)
 	if err == nil {
 		t.Cleanup(func() { reply.Body.Close() })
@@ -43,9 +43,7 @@ func TestRefusalTellsTheLeaderToStop(t *testing.T) {
 	t.Parallel()
 	url, of := server(t)
 	reply, err := post(t, of(leader{mark(34), true}), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if err := httpfence.Refusal(reply); err != nil {
 		t.Errorf("a reply that refuses nothing was read as %v", err)
 	}
@@ -53,9 +51,7 @@ func TestRefusalTellsTheLeaderToStop(t *testing.T) {
 		t.Errorf("the body is %q, %v", body, err)
 	}
 	reply, err = post(t, of(leader{mark(33), true}), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	refusal := wantRefusal(t, httpfence.Refusal(reply), leadership.TokenStale)
 	if l := refusal.Lease; l == nil || l.Election != election || l.Token != 34 {
 		t.Errorf("the refusal has %v, want token 34 of %q", l, election)
@@ -71,9 +67,7 @@ func TestALeaderWhoseLeaseIsOverSendsNothing(t *testing.T) {
 	base := apitest.RoundTrip(func(*http.Request) (*http.Response, error) { sent = true; return nil, errors.ErrUnsupported })
 	c := &http.Client{Transport: &httpfence.Transport{Leader: leader{mark(33), false}, Base: base}}
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://service.test/", body{strings.NewReader("a"), &closed})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_, err = c.Do(r)
 	refusal := wantRefusal(t, err, leadership.LeaseLost)
 	if want := `the lease of election "planner" with fencing token 33 is over, so nothing was sent; stop acting as leader`; refusal.Detail != want {
@@ -97,9 +91,7 @@ func (b body) Close() error {
 func TestHeadersOfAnotherLeaderAreReplaced(t *testing.T) {
 	t.Parallel()
 	h := headers([]string{"cleaner", "cleaner"}, []string{"7", "8"})
-	if err := httpfence.SetHeaders(h, leader{mark(34), true}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, httpfence.SetHeaders(h, leader{mark(34), true}))
 	if got, err := httpfence.Parse(h); err != nil || got != mark(34) {
 		t.Errorf("the headers say %v, %v", got, err)
 	}

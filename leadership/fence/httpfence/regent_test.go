@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/client"
 	"regent/leadership/client/clienttest"
@@ -22,21 +24,15 @@ func TestGateWithARealRegent(t *testing.T) {
 	t.Parallel()
 	server := clienttest.New(t)
 	checks, err := httpfence.NewChecks(httpfence.ChecksConfig{Regent: server.Client(client.Candidate{}), MaxAge: time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(checks.Wait)
 	gate, err := httpfence.New(httpfence.Config{Election: "planner", Check: checks, Marks: new(httpfence.Memory)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	service := httptest.NewServer(gate.Wrap(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })))
 	t.Cleanup(service.Close)
 	command := func(send http.RoundTripper, lease *client.Lease) error {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, service.URL, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if send == http.DefaultTransport { // sent without checking the lease
 			r.Header.Set(httpfence.ElectionHeader, string(lease.Election()))
 			r.Header.Set(httpfence.TokenHeader, "1")
@@ -53,9 +49,7 @@ func TestGateWithARealRegent(t *testing.T) {
 	if err := command(&httpfence.Transport{Leader: first}, first); err != nil {
 		t.Errorf("the leader was refused: %v", err)
 	}
-	if err := first.Resign(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, first.Resign(t.Context()))
 	second := campaign(t, server, "bob")
 	if err := command(&httpfence.Transport{Leader: second}, second); err != nil {
 		t.Errorf("the next leader was refused: %v", err)
@@ -74,8 +68,6 @@ func TestGateWithARealRegent(t *testing.T) {
 func campaign(t *testing.T, server *clienttest.Server, id leadership.CandidateID) *client.Lease {
 	t.Helper()
 	l, err := server.Client(client.Candidate{ID: id}).Campaign(t.Context(), "planner")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return l
 }

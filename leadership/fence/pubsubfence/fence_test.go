@@ -12,6 +12,7 @@ import (
 	"cloud.google.com/go/pubsub/v2"
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"cloud.google.com/go/pubsub/v2/pstest"
+	"github.com/stretchr/testify/require"
 	"google.golang.org/api/option"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -26,9 +27,7 @@ import (
 func stamped(t *testing.T, token leadership.Token, data string) *pubsub.Message {
 	t.Helper()
 	m := &pubsub.Message{Data: []byte(data)}
-	if err := pubsubfence.Stamp(m, fence.Mark{Election: "planner", Token: token}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, pubsubfence.Stamp(m, fence.Mark{Election: "planner", Token: token}))
 	return m
 }
 
@@ -54,9 +53,7 @@ func newReceiver(t *testing.T, c pubsubfence.Config) *receiver {
 		r.refused = append(r.refused, err)
 	}
 	f, err := pubsubfence.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r.receive = f.Wrap(func(ctx context.Context, m *pubsub.Message) {
 		w, _ := pubsubfence.FromContext(ctx)
 		r.mu.Lock()
@@ -146,14 +143,10 @@ func TestALateMessageIsAcknowledgedAndOneThatCouldNotBeComparedComesAgain(t *tes
 	server := pstest.NewServer()
 	defer server.Close()
 	conn, err := grpc.NewClient("passthrough:///"+server.Addr, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithNoProxy())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer conn.Close()
 	client, err := pubsub.NewClient(t.Context(), "p", option.WithGRPCConn(conn))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	marks := new(failing)
 	for i, c := range []struct {
 		marks  pubsubfence.Marks
@@ -196,9 +189,7 @@ func TestALateMessageIsAcknowledgedAndOneThatCouldNotBeComparedComesAgain(t *tes
 			}
 		})
 		cancel()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if !slices.Equal(r.handled, c.want) {
 			t.Errorf("handled %q, want %q; refused %v", r.handled, c.want, r.refused)
 		}

@@ -10,6 +10,7 @@ import (
 	database "cloud.google.com/go/spanner/admin/database/apiv1"
 	"cloud.google.com/go/spanner/admin/database/apiv1/databasepb"
 	"cloud.google.com/go/spanner/apiv1/spannerpb"
+	"github.com/stretchr/testify/require"
 	"google.golang.org/api/option"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -37,24 +38,18 @@ func newDatabase(tb testing.TB, ddl ...string) testDatabase {
 	tb.Helper()
 	h := testDatabase{host: emulators.Spanner(tb), path: "projects/regent-test/instances/" + emulators.Name(tb) + "/databases/test"}
 	// creates the database as well
-	if err := store.Migrate(tb.Context(), store.Config{Database: h.path, EmulatorHost: h.host}); err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, store.Migrate(tb.Context(), store.Config{Database: h.path, EmulatorHost: h.host}))
 	if len(ddl) == 0 {
 		ddl = []string{spannerfence.DDL}
 	}
 	admin, err := database.NewDatabaseAdminClient(tb.Context(), h.options()...)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, err)
 	defer admin.Close()
 	op, err := admin.UpdateDatabaseDdl(tb.Context(), &databasepb.UpdateDatabaseDdlRequest{Database: h.path, Statements: append(ddl, dataDDL)})
 	if err == nil {
 		err = op.Wait(tb.Context())
 	}
-	if err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, err)
 	return h
 }
 
@@ -70,9 +65,7 @@ func (h testDatabase) options(extra ...grpc.DialOption) []option.ClientOption {
 func (h testDatabase) client(tb testing.TB, extra ...grpc.DialOption) *spanner.Client {
 	tb.Helper()
 	c, err := spanner.NewClientWithConfig(tb.Context(), h.path, spanner.ClientConfig{DisableNativeMetrics: true}, h.options(extra...)...)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, err)
 	tb.Cleanup(c.Close)
 	return c
 }
@@ -171,9 +164,7 @@ func written(tb testing.TB, c *spanner.Client) map[int64]leadership.Token {
 		rows[id] = leadership.Token(token)
 		return err
 	})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, err)
 	return rows
 }
 
@@ -187,8 +178,6 @@ func marks(tb testing.TB, c *spanner.Client) map[string]fence.Mark {
 		rows[resource] = fence.Mark{Election: leadership.Election(election), Token: leadership.Token(token)}
 		return err
 	})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, err)
 	return rows
 }

@@ -10,6 +10,7 @@ import (
 
 	"cloud.google.com/go/spanner"
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 
 	"regent/leadership"
@@ -183,9 +184,7 @@ func TestInvalidMarkIsRefusedByNameAndLeftAsItIs(t *testing.T) {
 			})
 			row := func() string {
 				r, err := c.Single().ReadRow(t.Context(), "Fences", spanner.Key{"accounts"}, []string{"Election", "FencingToken"})
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				return r.String()
 			}
 			before := row()

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"io"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // script is a database with prepared answers. Real ones are tested in test/sqlite.
@@ -25,9 +27,7 @@ func (s *script) open(t *testing.T) *sql.DB {
 
 func (s *script) begin(t *testing.T) *sql.Tx {
 	tx, err := s.open(t).BeginTx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { tx.Rollback() })
 	return tx
 }

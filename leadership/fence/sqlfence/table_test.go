@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/fence"
 	"regent/leadership/fence/sqlfence"
@@ -17,9 +19,7 @@ var leader = fence.Mark{Election: "planner", Token: 33}
 func table(t *testing.T) *sqlfence.Table {
 	t.Helper()
 	marks, err := sqlfence.New("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return marks
 }
 
@@ -41,9 +41,7 @@ func TestATablesNameIsNothingButAName(t *testing.T) {
 func TestANameIsQuotedWhereverItStands(t *testing.T) {
 	t.Parallel()
 	marks, err := sqlfence.New("ops.order")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	db := &script{row: []driver.Value{"planner", int64(34)}}
 	_ = marks.Check(t.Context(), db.begin(t), "jobs", leader)
 	for _, statement := range append(db.asked, marks.Schema()) {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 	"google.golang.org/api/googleapi"
 
 	"regent/leadership"
@@ -23,18 +24,14 @@ func (f *fake) bucket(t testing.TB, c storagefence.Config) *storagefence.Bucket 
 	t.Helper()
 	c.Objects = f
 	b, err := storagefence.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return b
 }
 
 func read(t *testing.T, b *storagefence.Bucket, name string) storagefence.Object {
 	t.Helper()
 	o, err := b.Read(t.Context(), name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return o
 }
 
@@ -58,12 +55,8 @@ func TestABucketIsAFence(t *testing.T) {
 func TestATombstoneKeepsTheMark(t *testing.T) {
 	t.Parallel()
 	b := newFake().bucket(t, storagefence.Config{})
-	if err := b.Write(t.Context(), "state", planner(33), []byte("one")); err != nil {
-		t.Fatal(err)
-	}
-	if err := b.Delete(t.Context(), "state", planner(34)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, b.Write(t.Context(), "state", planner(33), []byte("one")))
+	require.NoError(t, b.Delete(t.Context(), "state", planner(34)))
 	want := storagefence.Object{Generation: 2, Mark: planner(34), Deleted: true}
 	if diff := cmp.Diff(want, read(t, b, "state")); diff != "" {
 		t.Error(diff)
@@ -71,9 +64,7 @@ func TestATombstoneKeepsTheMark(t *testing.T) {
 	if err := b.Write(t.Context(), "state", planner(33), nil); !errors.Is(err, leadership.TokenStale) {
 		t.Errorf("%v, want TOKEN_STALE", err)
 	}
-	if err := b.Write(t.Context(), "state", planner(34), nil); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, b.Write(t.Context(), "state", planner(34), nil))
 	want = storagefence.Object{Generation: 3, Mark: planner(34), Content: []byte{}}
 	if diff := cmp.Diff(want, read(t, b, "state")); diff != "" {
 		t.Errorf("an empty content is none that was deleted: %s", diff)
@@ -87,9 +78,7 @@ func TestReplaceChangesOnlyWhatWasRead(t *testing.T) {
 		t.Errorf("an object that is not there: %s", diff)
 	}
 	first, err := b.Replace(t.Context(), "state", 0, planner(33), []byte("one"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, stale := range []storagefence.Generation{0, first + 1} {
 		if _, err := b.Replace(t.Context(), "state", stale, planner(33), []byte("lost")); !errors.Is(err, leadership.RevisionMismatch) {
 			t.Errorf("generation %d: %v, want REVISION_MISMATCH", stale, err)

@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/fence/storagefence"
 )
@@ -104,9 +106,7 @@ func TestALateUploadOfAFormerLeaderChangesNothing(t *testing.T) {
 			if err := b.Write(ctx, "state", planner(33), nil); !errors.Is(err, leadership.OutcomeUnknown) || !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("%s: %v, want OUTCOME_UNKNOWN, for the upload is still on its way", name, err)
 			}
-			if err := b.Write(t.Context(), "state", planner(34), []byte("by 34")); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, b.Write(t.Context(), "state", planner(34), []byte("by 34")))
 			time.Sleep(time.Hour)
 			if o := read(t, b, "state"); string(o.Content) != "by 34" || len(f.landed) != 1 {
 				t.Errorf("%s: %q after %d writes, want that of 34 alone", name, o.Content, len(f.landed))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"github.com/stretchr/testify/require"
 	"google.golang.org/api/option"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -61,9 +62,7 @@ func TestABusOpensWithoutTheService(t *testing.T) {
 	defer cancel()
 	log := newJournal()
 	b, err := pubsub.Open(ctx, pubsub.Config{Topic: "projects/p/topics/regent", Emulator: "127.0.0.1:1", Probe: time.Second, Log: slog.New(log)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer b.Close()
 	l := listen(t, b)
 	log.await(t, "events are not heard")
@@ -84,9 +83,7 @@ func TestTheTopicIsCreatedOnAnEmulatorAndNowhereElse(t *testing.T) {
 	service, err := pubsub.Open(t.Context(), pubsub.Config{Topic: s.topic, Options: []option.ClientOption{
 		option.WithEndpoint(s.addr), option.WithoutAuthentication(), option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials())),
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer service.Close()
 	get := &pubsubpb.GetTopicRequest{Topic: s.topic}
 	if _, err := s.topics.GetTopic(t.Context(), get); err == nil {
@@ -95,9 +92,7 @@ func TestTheTopicIsCreatedOnAnEmulatorAndNowhereElse(t *testing.T) {
 	t.Setenv("PUBSUB_EMULATOR_HOST", s.addr)
 	for range 2 {
 		emulated, err := pubsub.Open(t.Context(), pubsub.Config{Topic: s.topic})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer emulated.Close()
 		if _, err := s.topics.GetTopic(t.Context(), get); err != nil {
 			t.Error(err)

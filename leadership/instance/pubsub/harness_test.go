@@ -11,6 +11,7 @@ import (
 	apiv1 "cloud.google.com/go/pubsub/v2/apiv1"
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"cloud.google.com/go/pubsub/v2/pstest"
+	"github.com/stretchr/testify/require"
 	"google.golang.org/api/option"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -56,9 +57,7 @@ func newFake(tb testing.TB, options ...pstest.ServerReactorOption) *service {
 func newService(tb testing.TB, addr string) *service {
 	tb.Helper()
 	conn, err := grpc.NewClient("passthrough:///"+addr, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithNoProxy())
-	if err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, err)
 	tb.Cleanup(func() { conn.Close() })
 	s := &service{addr: addr, project: "projects/" + emulators.Name(tb)}
 	s.topic = s.project + "/topics/regent"
@@ -79,9 +78,7 @@ func (s *service) open(tb testing.TB, change ...func(*pubsub.Config)) *pubsub.Bu
 		f(&c)
 	}
 	b, err := pubsub.Open(tb.Context(), c)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, err)
 	tb.Cleanup(func() {
 		if err := b.Close(); err != nil {
 			tb.Error(err)
@@ -103,9 +100,7 @@ func (s *service) createTopic(tb testing.TB) {
 
 func (s *service) deleteTopic(tb testing.TB) {
 	tb.Helper()
-	if err := s.topics.DeleteTopic(tb.Context(), &pubsubpb.DeleteTopicRequest{Topic: s.topic}); err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, s.topics.DeleteTopic(tb.Context(), &pubsubpb.DeleteTopicRequest{Topic: s.topic}))
 }
 
 // subscribe creates a subscription of a foreign hand.
@@ -128,9 +123,7 @@ func (s *service) subscribed(tb testing.TB) map[string]*pubsubpb.Subscription {
 	tb.Helper()
 	found := map[string]*pubsubpb.Subscription{}
 	for sub, err := range s.subscriptions.ListSubscriptions(context.WithoutCancel(tb.Context()), &pubsubpb.ListSubscriptionsRequest{Project: s.project}).All() {
-		if err != nil {
-			tb.Fatal(err)
-		}
+		require.NoError(tb, err)
 		found[sub.Name] = sub
 	}
 	return found

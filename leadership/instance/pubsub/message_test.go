@@ -9,6 +9,7 @@ import (
 
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 
 	"regent/leadership"
@@ -26,9 +27,7 @@ func TestAMessageIsWhatTheDocumentationSays(t *testing.T) {
 	t.Parallel()
 	m := encode(t, takeover())
 	var got map[string]any
-	if err := json.Unmarshal(m.Data, &got); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(m.Data, &got))
 	want := map[string]any{
 		"v": 1.0, "election": "reports", "revision": 12.0, "type": "acquired", "at": "2026-03-01T12:00:00.123456Z",
 		"leaderId": "ann", "previousLeaderId": "bob", "fencingToken": 7.0, "requestId": "req-1",
@@ -183,8 +182,6 @@ func FuzzMessage(f *testing.F) {
 func encode(tb testing.TB, e leadership.Event) *pubsubpb.PubsubMessage {
 	tb.Helper()
 	m, err := pubsub.Encode(e)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, err)
 	return proto.CloneOf(m)
 }

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership/instance/pubsub"
 )
 
@@ -14,9 +16,7 @@ import (
 func (s *service) messages(t *testing.T) *pubsub.Messages {
 	t.Helper()
 	m, err := pubsub.OpenMessages(t.Context(), pubsub.Config{Topic: s.topic, Instance: "test", Emulator: s.addr})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() {
 		if err := m.Close(); err != nil {
 			t.Error(err)
@@ -56,9 +56,7 @@ func TestEveryInstanceHearsEveryMessageOfMembers(t *testing.T) {
 		all := []*heard{hearing(t, a), hearing(t, b)}
 		want := [][]byte{[]byte("short"), bytes.Repeat([]byte{0, 0xff}, 300_000), {'x'}}
 		for i, message := range want {
-			if err := []*pubsub.Messages{a, b}[i%2].Publish(t.Context(), message); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, []*pubsub.Messages{a, b}[i%2].Publish(t.Context(), message))
 		}
 		for _, h := range all {
 			missing := slices.Clone(want)

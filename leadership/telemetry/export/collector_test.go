@@ -18,6 +18,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/require"
 	metricsservice "go.opentelemetry.io/proto/otlp/collector/metrics/v1"
 	traceservice "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	common "go.opentelemetry.io/proto/otlp/common/v1"
@@ -70,9 +71,7 @@ func (c ofMetrics) Export(_ context.Context, r *metricsservice.ExportMetricsServ
 func overGRPC(t *testing.T) (c *collector, address string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	c = new(collector)
 	server := grpc.NewServer()
 	traceservice.RegisterTraceServiceServer(server, c)
@@ -134,20 +133,12 @@ func (membership) JournalStats() (followers, lag int64) { return 0, 0 }
 func use(t *testing.T, p *export.Pipeline) {
 	t.Helper()
 	m, err := telemetry.New(p.Meters, p.Tracers)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	leases := memory.New(memory.Config{})
 	i, err := instance.New(instance.Config{Store: m.Store(leases), Journal: m.Journal(leases), Name: "a", Alone: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := m.Latch(func() bool { return true }); err != nil {
-		t.Fatal(err)
-	}
-	if err := m.Members(membership{}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, m.Latch(func() bool { return true }))
+	require.NoError(t, m.Members(membership{}))
 	api := httpapi.New(httpapi.Config{Service: instance.Guard(i, m)})
 	server := httptest.NewServer(timing.Handler(p.Meters, p.Tracers, api, api, func(*http.Request) bool { return true }))
 	defer server.Close()
@@ -164,14 +155,10 @@ func use(t *testing.T, p *export.Pipeline) {
 		{"POST", "/v1/elections/jobs:release", bob + `,"fencingToken":2}`},
 	} {
 		req, err := http.NewRequestWithContext(t.Context(), call[0], server.URL+call[1], strings.NewReader(call[2]))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		req.Header.Set("Content-Type", "application/json")
 		res, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		res.Body.Close()
 		if res.StatusCode != http.StatusOK && res.StatusCode != http.StatusConflict {
 			t.Fatalf("%s: %s", call[1], res.Status)
@@ -192,13 +179,9 @@ func TestACollectorReceivesTheTracesAndMetricsOfRealCalls(t *testing.T) {
 			t.Setenv("K_SERVICE", "regent-prod")
 			t.Setenv("GOOGLE_CLOUD_PROJECT", "my-project")
 			p, err := export.Setup(t.Context(), export.Config{Env: environ(), Version: "1.2.3", Instance: "i-1"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			use(t, p)
-			if err := p.Shutdown(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, p.Shutdown(t.Context()))
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			c.holdsSpans(t)
@@ -285,9 +268,7 @@ func describes(t *testing.T, got []*common.KeyValue) {
 func TestServingGoesOnWithoutTheCollector(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
 	p, err := export.Setup(t.Context(), export.Config{Env: environ()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	use(t, p)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -303,9 +284,7 @@ func TestGooglesCollectorWantsCredentialsAndAProject(t *testing.T) {
 		t.Error(err)
 	}
 	user := filepath.Join(t.TempDir(), "user.json")
-	if err := os.WriteFile(user, []byte(`{"type":"authorized_user","client_id":"c","client_secret":"s","refresh_token":"r"}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(user, []byte(`{"type":"authorized_user","client_id":"c","client_secret":"s","refresh_token":"r"}`), 0o600))
 	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", user)
 	t.Setenv("GOOGLE_CLOUD_PROJECT", "")
 	if _, err := export.Setup(t.Context(), export.Config{Env: environ()}); err == nil || !strings.Contains(err.Error(), "set GOOGLE_CLOUD_PROJECT") {
@@ -322,24 +301,16 @@ func account(t *testing.T) {
 	}))
 	t.Cleanup(tokens.Close)
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	der, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	content, err := json.Marshal(map[string]string{
 		"type": "service_account", "project_id": "theirs", "client_email": "regent@theirs.iam.gserviceaccount.com", "token_uri": tokens.URL,
 		"private_key": string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	file := filepath.Join(t.TempDir(), "account.json")
-	if err := os.WriteFile(file, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(file, content, 0o600))
 	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", file)
 }
 

@@ -11,6 +11,7 @@ import (
 	model "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	promnames "github.com/prometheus/common/model"
+	"github.com/stretchr/testify/require"
 
 	"regent/leadership/telemetry"
 	"regent/leadership/telemetry/export"
@@ -34,9 +35,7 @@ func scrape(t *testing.T, p *export.Pipeline) (text string, families map[string]
 
 func TestMetricsAreAsPrometheusWantsThem(t *testing.T) {
 	p, err := export.Setup(t.Context(), export.Config{Prometheus: true, Version: "1.2.3", Instance: "i-1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	use(t, p)
 	text, families := scrape(t, p)
 	for name, f := range families {

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/metric/noop"
 
@@ -69,9 +70,7 @@ func TestNothingIsExportedUnlessConfigured(t *testing.T) { // alone, for it coun
 		{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1", "OTEL_TRACES_EXPORTER": "none", "OTEL_METRICS_EXPORTER": "none"},
 	} {
 		p, err := export.Setup(t.Context(), export.Config{Env: env})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if _, ok := p.Meters.(noop.MeterProvider); !ok || p.Prometheus != nil {
 			t.Errorf("%v: there is a %T, and Prometheus is %v", env, p.Meters, p.Prometheus)
 		}
@@ -87,9 +86,7 @@ func TestNothingIsExportedUnlessConfigured(t *testing.T) { // alone, for it coun
 func TestExportErrorsAreLoggedOnceAMinuteAtMost(t *testing.T) { // alone, for the handler is the process's
 	var log bytes.Buffer
 	p, err := export.Setup(t.Context(), export.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	synctest.Test(t, func(t *testing.T) {
 		p.Adopt(slog.New(slog.NewTextHandler(&log, nil)))
 		for range 100 {

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/attribute"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
@@ -66,12 +67,8 @@ func start(t *testing.T, store service.Store, alone bool) *Fixture {
 	i, err := instance.New(instance.Config{
 		Store: w.Metrics.Store(store), Journal: w.Metrics.Journal(journal), Name: "a", Alone: alone, Now: func() time.Duration { return time.Since(begin) },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Metrics.Members(i); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, w.Metrics.Members(i))
 	w.Service = instance.Guard(i, w.Metrics)
 	ctx, cancel := context.WithCancel(context.Background())
 	w.all.Go(func() { i.Run(ctx) })
@@ -103,9 +100,7 @@ func (w *Fixture) Key(c leadership.CandidateID) leadership.Key {
 func (w *Fixture) Lead(e leadership.Election, c leadership.CandidateID) leadership.LeaseRequest {
 	w.Helper()
 	lease, err := w.Acquire(e, c, 0)
-	if err != nil {
-		w.Fatal(err)
-	}
+	require.NoError(w, err)
 	return lease
 }
 
@@ -220,9 +215,7 @@ func (w *Fixture) Read() Values {
 func (w *Fixture) Collect() []metricdata.Metrics {
 	w.Helper()
 	var got metricdata.ResourceMetrics
-	if err := w.reader.Collect(context.WithoutCancel(w.Context()), &got); err != nil {
-		w.Fatal(err)
-	}
+	require.NoError(w, w.reader.Collect(context.WithoutCancel(w.Context()), &got))
 	var all []metricdata.Metrics
 	for _, scope := range got.ScopeMetrics {
 		all = append(all, scope.Metrics...)

@@ -4,14 +4,14 @@ import (
 	"errors"
 	"testing"
 	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
 )
 
 func TestCloseWaitsForTheCallsUnderWayAndLetsNoMoreIn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var g Gate
-		if err := g.Enter(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, g.Enter())
 		closed := make(chan bool, 1)
 		go func() { closed <- g.Close() }()
 		synctest.Wait()

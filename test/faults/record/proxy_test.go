@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/client"
 	"regent/leadership/wire"
@@ -29,13 +31,9 @@ func through(t *testing.T, handler http.HandlerFunc) ([]record.Line, error) {
 	}
 	var lines []record.Line
 	line, err := record.NewProxy("ann", target, record.NewRecorder(0, func(l record.Line) { lines = append(lines, l) }))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	c, err := client.New(client.Config{Server: line.URL(), HTTP: &http.Client{Timeout: 10 * time.Second}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	key := leadership.NewKey()
 	_, err = c.Acquire(t.Context(), leadership.AcquireRequest{Election: "e", CandidateID: "ann", Key: &key, LeaseDuration: time.Second})
 	line.Close()

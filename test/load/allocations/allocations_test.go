@@ -20,6 +20,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/httpapi"
 	"regent/leadership"
 	"regent/leadership/instance"
@@ -157,14 +159,10 @@ type door struct {
 
 func newDoor(t *testing.T) *door {
 	s, err := file.Open(filepath.Join(t.TempDir(), "leases"), file.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { s.Close() })
 	i, err := instance.New(instance.Config{Store: s, Journal: s, Name: "a", Alone: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return &door{T: t, handler: httpapi.New(httpapi.Config{Service: instance.Guard(i)})}
 }
 
@@ -202,9 +200,7 @@ func (d *door) do(c call, election string) cost {
 	d.Helper()
 	row := c.verb.Row()
 	r, err := http.NewRequestWithContext(d.Context(), row.Method, strings.ReplaceAll(row.Path, "{election}", election)+c.query, nil)
-	if err != nil {
-		d.Fatal(err)
-	}
+	require.NoError(d, err)
 	if c.body != "" {
 		r.Body, r.ContentLength = io.NopCloser(strings.NewReader(c.body)), int64(len(c.body))
 		r.Header.Set("Content-Type", wire.ContentType)
@@ -227,9 +223,7 @@ func (d *door) do(c call, election string) cost {
 func (d *door) condition(r *http.Request, election string) {
 	read := wire.VerbRead.Row()
 	strong, err := http.NewRequestWithContext(d.Context(), read.Method, strings.ReplaceAll(read.Path, "{election}", election)+"?consistency=strong", nil)
-	if err != nil {
-		d.Fatal(err)
-	}
+	require.NoError(d, err)
 	w := &reply{header: http.Header{}, status: http.StatusOK}
 	d.handler.ServeHTTP(w, strong)
 	var now struct{ Revision leadership.Revision }
@@ -264,25 +258,19 @@ func write(t *testing.T, costs map[string]cost) {
 	for _, name := range slices.SortedFunc(maps.Keys(costs), strings.Compare) {
 		text = fmt.Appendf(text, "| %s | %d | %d |\n", name, costs[name].allocations, costs[name].bytes)
 	}
-	if err := os.WriteFile(table, text, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(table, text, 0o644))
 }
 
 var line = regexp.MustCompile(`(?m)^\| (.+) \| (\d+) \| (\d+) \|$`)
 
 func read(t *testing.T) map[string]cost {
 	text, err := os.ReadFile(table)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	costs := map[string]cost{}
 	for _, row := range line.FindAllStringSubmatch(string(text), -1) {
 		allocations, err1 := strconv.ParseUint(row[2], 10, 64)
 		bytes, err2 := strconv.ParseUint(row[3], 10, 64)
-		if err := cmp.Or(err1, err2); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, cmp.Or(err1, err2))
 		costs[row[1]] = cost{allocations, bytes}
 	}
 	return costs

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 
 	"regent/emulators"
 	"regent/leadership/instance"
@@ -22,9 +23,7 @@ var update = flag.Bool("update", false, "write the counts to testdata; review th
 func TestOperationsCostWhatTestdataSays(t *testing.T) {
 	onEach(t, func(t *testing.T, p Place) {
 		done, err := Operations(t.Context(), p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		compare(t, string(p.kind), OperationsTable(p.kind, done))
 		t.Run("what a leader leaves behind costs what is promised", func(t *testing.T) { promised(t, Found{Kind: p.kind, Operations: done}) })
 	})
@@ -59,9 +58,7 @@ func promised(t *testing.T, found Found) {
 func TestATakeoverByBallotCostsTwoRPCsForEachBidAndTheGrant(t *testing.T) {
 	onEach(t, func(t *testing.T, p Place) {
 		found, err := Ballots(t.Context(), p, ballotSizes()...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, f := range found {
 			if f.Release.RPCs() != 2 || f.Bids.RPCs() > 2*f.Instances || f.Grant.RPCs() != 2 {
 				t.Errorf("%+v; want 2 RPCs for the release and the grant, and for each bid at most", f)
@@ -77,9 +74,7 @@ func TestATakeoverByBallotCostsTwoRPCsForEachBidAndTheGrant(t *testing.T) {
 func TestRenewalsThroughSeveralInstancesCostWhatTheyCostThroughOne(t *testing.T) {
 	onEach(t, func(t *testing.T, p Place) {
 		found, err := InTurn(t.Context(), p, 36, fleets()...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, f := range found {
 			if diff := cmp.Diff(found[0].Cost, f.Cost); diff != "" || f.Cost.Written != 36 {
 				t.Errorf("%d renewals through %d instances (-through one +counted):\n%s", f.Cost.Written, f.Instances, diff)
@@ -94,9 +89,7 @@ func TestRenewalsThroughSeveralInstancesCostWhatTheyCostThroughOne(t *testing.T)
 func TestReadersOfOneElectionShareOneReadPerExpiry(t *testing.T) {
 	onEach(t, func(t *testing.T, p Place) {
 		cost, err := Readers(t.Context(), p, 10, time.Minute)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if want := readsAnHour / 60; cost.RPCs() != want || cost.Written != 0 {
 			t.Errorf("in a minute they cost %+v, want %d reads", cost, want)
 		}
@@ -108,15 +101,11 @@ func TestReadersOfOneElectionShareOneReadPerExpiry(t *testing.T) {
 func TestRenewalsThatComeTogetherCostFewerCalls(t *testing.T) {
 	onEach(t, func(t *testing.T, p Place) {
 		h, err := p.Open(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer h.Close()
 		inst, err1 := instance.New(instance.Config{Store: h, Name: "regent-test"})
 		leases, err2 := granted(t.Context(), service.New(h), newAgent("ann"), 16)
-		if err := errors.Join(err1, err2); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, errors.Join(err1, err2))
 		perRenewal := func(leaders int) float64 { // each renews again as soon as it is answered
 			const rounds = 10
 			h.Take()
@@ -153,9 +142,7 @@ func onEach(t *testing.T, test func(*testing.T, Place)) {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
 			p, err := NewPlace(t.Context(), kind, host(t))
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			test(t, p)
 		})
 	}
@@ -166,14 +153,10 @@ func compare(t *testing.T, name, got string) {
 	t.Helper()
 	file := filepath.Join("testdata", name+".md")
 	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(file, []byte(got), 0o644))
 	}
 	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
 		t.Errorf("the costs differ from %s; if that is intended: go test ./test/load/counts -update (-written +counted)\n%s", file, diff)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 )
 
 // The test binary also is etcd.
@@ -27,9 +28,7 @@ func TestEveryContestRuns(t *testing.T) {
 	found, err := measure(t.Context(), plan{
 		Rounds: 1, Warm: 10 * time.Millisecond, Long: 500 * time.Millisecond, Connections: []int{1, 64}, Handovers: 1,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, c := range found.Contests {
 		for _, l := range c.Lines() {
 			if l.Count <= 0 || l.Rate.Median <= 0 || l.P50.Median <= 0 {
@@ -105,13 +104,9 @@ func TestGoalsAreJudgedByTheMedianOfTheRoundsRatios(t *testing.T) {
 func TestCommittedReportMatchesResults(t *testing.T) {
 	t.Parallel()
 	here, err := readResult(".")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	want, err := here.report()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	got, err := os.ReadFile(reportFile)
 	if diff := cmp.Diff(want, string(got)); err != nil || diff != "" {
 		t.Errorf("%s is not what `go run . -render` writes: %v\n%s", reportFile, err, diff)

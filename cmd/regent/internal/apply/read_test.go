@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
 )
@@ -106,9 +107,7 @@ elections:
 `
 	json := "{\n\t\"$schema\": \"x\",\n\t\"elections\": {\"a\": {\"policy\": {\"errorRate\": {\"max\": 2.5e-1, \"min\": 10}}}}\n}\r\n"
 	got, err := Read(one(yaml), File{Name: "j", Text: []byte(json)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	random := leadership.Config{LockDelay: 5 * time.Second, Ballot: leadership.BallotPolicy{Strategy: leadership.StrategyRandom}}
 	none := random
 	none.LockDelay = 0

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 
 	"regent/httpapi"
@@ -15,17 +16,11 @@ import (
 func TestTheSchemaIsThatOfTheFiles(t *testing.T) {
 	t.Parallel()
 	text, err := Schema(httpapi.Spec())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var schema jsonschema.Schema
-	if err := json.Unmarshal(text, &schema); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(text, &schema))
 	valid, err := schema.Resolve(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for file, want := range map[string]bool{
 		"elections: {}": true,
 		"defaults: {lockDelay: 5s}\nelections:\n  reports: {leaseDuration: 1m, policy: {strategy: priority, window: 10s}}": true,
@@ -47,9 +42,7 @@ func TestTheSchemaIsThatOfTheFiles(t *testing.T) {
 	} {
 		_, mistake := Read(one(file))
 		var document any
-		if err := yaml.Unmarshal([]byte(file), &document); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, yaml.Unmarshal([]byte(file), &document))
 		if err := valid.Validate(document); (err == nil) != want || (mistake == nil) != want {
 			t.Errorf("%s\nis to be accepted: %t; the schema says %v, and Read %v", file, want, err, mistake)
 		}

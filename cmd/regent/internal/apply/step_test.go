@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
 	"regent/leadership/client"
@@ -69,17 +70,13 @@ func (b bench) lead(e leadership.Election) {
 	if err == nil {
 		_, err = b.Do(b.Context(), leadership.Release{LeaseRequest: leadership.LeaseRequest{Election: e, CandidateID: "ann", Key: grant.Key, Token: grant.Token}})
 	}
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 }
 
 func (b bench) look(o Options, declared ...Declared) []Step {
 	b.Helper()
 	steps, err := Look(b.Context(), b, declared, o)
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	return steps
 }
 
@@ -125,9 +122,7 @@ func TestAStepIsAConflictIfSomeoneElseChangedItsElection(t *testing.T) {
 			}
 			c.between(b)
 			was, _, err := Find(t.Context(), b, "e")
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			_, err = steps[0].Do(t.Context(), b)
 			if c.says == "" {
 				if left := b.look(c.options, c.declared...); err != nil || len(left) != len(c.declared) || len(left) == 1 && left[0].Action != None {
@@ -210,9 +205,7 @@ func TestHowManyCallsItTakes(t *testing.T) {
 	} {
 		server := &counting{Server: b}
 		steps, err := Look(t.Context(), server, c.declared, c.options)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, s := range steps {
 			if s.Action == None {
 				continue

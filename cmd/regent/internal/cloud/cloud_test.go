@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/cmd/regent/internal/cloud"
 )
 
@@ -131,9 +133,7 @@ func TestEachFieldOfFirestoreIsJudged(t *testing.T) {
 func TestFieldsAreThoseThatTheStoreAsksFor(t *testing.T) {
 	t.Parallel()
 	doc, err := os.ReadFile("../../../../store/firestore/doc.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_, text, _ := strings.Cut(string(doc), "# Setting up")
 	var asked []string
 	for _, line := range regexp.MustCompile(`(?m)^//\t(\w+) +(.+)$`).FindAllStringSubmatch(text, -1) {

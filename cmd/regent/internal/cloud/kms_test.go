@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/cmd/regent/internal/cloud"
 	"regent/leadership"
 	"regent/leadership/statement"
@@ -26,9 +28,7 @@ const version = "projects/p/locations/europe-west4/keyRings/r/cryptoKeys/k/crypt
 func kms(t *testing.T, algorithm string, private crypto.Signer, status *int) *cloud.Client {
 	t.Helper()
 	der, err := x509.MarshalPKIXPublicKey(private.Public())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case *status != http.StatusOK:
@@ -64,30 +64,20 @@ func kms(t *testing.T, algorithm string, private crypto.Signer, status *int) *cl
 func TestAKeyOfCloudKMSSigns(t *testing.T) {
 	t.Parallel()
 	ec, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_, ed, _ := ed25519.GenerateKey(rand.Reader)
 	for algorithm, private := range map[string]crypto.Signer{"EC_SIGN_P256_SHA256": ec, "EC_SIGN_ED25519": ed} {
 		status := http.StatusOK
 		key, err := kms(t, algorithm, private, &status).Key(t.Context(), version)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		issuer, err := statement.NewIssuer("", key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		now := time.Now()
 		l := leadership.Lease{Election: "reports", State: leadership.Held, LeaderID: "ann", Token: 1, ReadAt: now, LeaseExpiration: now.Add(time.Hour)}
 		text, err := issuer.Sign(t.Context(), l, "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		keys, err := statement.ParseKeys(issuer.KeySet())
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if _, err := keys.Verify(text, now, statement.Want{}); err != nil {
 			t.Errorf("%s: %v", algorithm, err)
 		}
@@ -101,9 +91,7 @@ func TestAKeyOfCloudKMSSigns(t *testing.T) {
 func TestOtherKeysOfCloudKMSAreRefused(t *testing.T) {
 	t.Parallel()
 	ec, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for name, c := range map[string]struct {
 		version, algorithm string
 		status             int

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership/boottime"
 )
 
@@ -25,26 +27,18 @@ func startCaller(t *testing.T, grace time.Duration, script string) (*exec.Cmd, [
 	cmd := exec.Command("/proc/self/exe", "/bin/sh", "-c", script)
 	cmd.Env = append(os.Environ(), caller+"="+grace.String())
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
 	t.Cleanup(func() {
 		cmd.Process.Kill()
 		cmd.Wait()
 	})
 	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var numbers []int
 	for f := range strings.FieldsSeq(line) {
 		n, err := strconv.Atoi(f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		numbers = append(numbers, n)
 	}
 	return cmd, numbers
@@ -90,9 +84,7 @@ func TestKernelKillsTheCommandOfADeadCaller(t *testing.T) {
 	t.Parallel()
 	cmd, pids := startCaller(t, time.Hour, `trap "" TERM HUP; echo $$; while :; do sleep 0.01; done`)
 	environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pids[0]))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_, path, _ := strings.Cut(string(environ), variable+"=")
 	path, _, _ = strings.Cut(path, "\x00")
 	guard := guardOf(t, path, 0)
@@ -115,9 +107,7 @@ func TestCommandNeverBeginsIfTheCallerDiedAfterItsMessage(t *testing.T) {
 // neverBegins requires that nothing begins after this message of a caller that is gone.
 func neverBegins(t *testing.T, message string) {
 	word, say, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	fmt.Fprint(say, message)
 	say.Close()
 	cmd := exec.Command("/proc/self/exe", "run-gate", "/bin/echo", "echo", "begun")
@@ -134,21 +124,13 @@ func startGuardProcess(t *testing.T) (guard, command *exec.Cmd, order func(deadl
 	command = exec.Command("/bin/sleep", "3600")
 	command.Env = []string{mark}
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, command.Start())
 	guard = exec.Command("/proc/self/exe", "run-guard", mark)
 	in, err := guard.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	out, err := guard.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := guard.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, guard.Start())
 	t.Cleanup(func() {
 		guard.Process.Kill()
 		guard.Wait()
@@ -157,9 +139,7 @@ func startGuardProcess(t *testing.T) (guard, command *exec.Cmd, order func(deadl
 	})
 	order = func(deadline time.Duration) {
 		t.Helper()
-		if err := binary.Write(in, binary.NativeEndian, []int64{int64(os.Getpid()), int64(command.Process.Pid), int64(deadline)}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, binary.Write(in, binary.NativeEndian, []int64{int64(os.Getpid()), int64(command.Process.Pid), int64(deadline)}))
 	}
 	order(boottime.Now() + time.Hour)
 	if _, err := out.Read(make([]byte, 1)); err != nil {
@@ -198,9 +178,7 @@ func TestGuardSparesAReusedGroup(t *testing.T) {
 	other := exec.Command("/bin/sleep", "3600")
 	other.Env = []string{}
 	other.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := other.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, other.Start())
 	t.Cleanup(func() {
 		other.Process.Kill()
 		other.Wait()

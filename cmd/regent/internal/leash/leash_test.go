@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
 	"regent/cmd/regent/internal/leash"
@@ -82,9 +83,7 @@ func holdAndLog(ctx context.Context, t *testing.T, deadline func() time.Duration
 	t.Helper()
 	h := &held{t: t, moved: make(chan struct{}, 1), pause: make(chan bool), signals: make(chan os.Signal, 1), dir: t.TempDir(), ended: make(chan struct{})}
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	go func() {
 		defer close(h.ended)
 		defer null.Close()
@@ -128,18 +127,14 @@ func (h *held) text(name string) string {
 func (h *held) pid(name string) int {
 	h.t.Helper()
 	pid, err := strconv.Atoi(h.text(name))
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	require.NoError(h.t, err)
 	return pid
 }
 
 // allow lets a script continue past stand.
 func (h *held) allow(name string) {
 	h.t.Helper()
-	if err := os.WriteFile(filepath.Join(h.dir, name), nil, 0o600); err != nil {
-		h.t.Fatal(err)
-	}
+	require.NoError(h.t, os.WriteFile(filepath.Join(h.dir, name), nil, 0o600))
 }
 
 // runs reports whether a process runs; a zombie does not.
@@ -172,13 +167,9 @@ func TestACommandThatCannotBeExecutedHasTheShellsCode(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	text := filepath.Join(dir, "text")
-	if err := os.WriteFile(text, []byte("\x7fELF"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(text, []byte("\x7fELF"), 0o700))
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer null.Close()
 	for path, want := range map[string]int{text: 126, dir: 126, filepath.Join(dir, "nothing"): 127} {
 		end, err := leash.Run(t.Context(), leash.Config{
@@ -217,9 +208,7 @@ func TestTheDeadlineIsInAFileThatMovesWithIt(t *testing.T) {
 	want := fmt.Sprint((first + time.Minute).Milliseconds())
 	machine.Eventually(t, "the file says "+want, func() bool {
 		b, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		line, _, _ := strings.Cut(string(b), "\n")
 		return line == want
 	})

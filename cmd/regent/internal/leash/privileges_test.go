@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/test/machine"
 )
 
@@ -46,14 +48,10 @@ func setUID(t *testing.T) (program, command string) {
 		t.Skip("only root can make a program that is set-uid to root")
 	}
 	dir, err := os.MkdirTemp("", "leash-*") // unlike t.TempDir, in a folder that all users may enter
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	program, command = filepath.Join(dir, "program"), filepath.Join(dir, "command")
 	for path, mode := range map[string]os.FileMode{program: 0o755, command: 0o755 | os.ModeSetuid} {
 		// Not written by this process: a process that another test starts meanwhile would have the
@@ -61,13 +59,9 @@ func setUID(t *testing.T) (program, command string) {
 		if out, err := exec.Command("cp", self, path).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
-		if err := os.Chmod(path, mode); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Chmod(path, mode))
 	}
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Chmod(dir, 0o755))
 	return program, command
 }
 
@@ -81,12 +75,8 @@ func unprivileged(t *testing.T, grace time.Duration, extra ...string) (process *
 	process.Env = append([]string{caller + "=" + grace.String(), stubborn + "=1", "TMPDIR=/tmp"}, extra...)
 	process.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: plainUser, Gid: plainUser}}
 	out, err := process.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := process.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, process.Start())
 	t.Cleanup(func() {
 		killAll(command)
 		process.Process.Kill()

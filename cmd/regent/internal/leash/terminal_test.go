@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
 	"regent/emulators/need"
@@ -31,21 +32,15 @@ func onTerminal(t *testing.T, script string) (*exec.Cmd, *os.File) {
 	if err == nil {
 		err = unix.IoctlSetPointerInt(int(keyboard.Fd()), unix.TIOCSPTLCK, 0)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	tty, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer tty.Close()
 	cmd := exec.Command("/proc/self/exe", "/bin/sh", "-c", script)
 	cmd.Env = append(os.Environ(), caller+"=1h")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, tty, tty
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, cmd.Start())
 	stop := time.AfterFunc(machine.Patience, func() { cmd.Process.Kill() })
 	t.Cleanup(func() {
 		stop.Stop()

@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/instance/internal/hub"
 	"regent/leadership/instance/internal/view"
@@ -343,9 +345,7 @@ func TestAFeedWithoutACursorBeginsAndGoesOnHoweverMuchHappens(t *testing.T) {
 		}
 		busy(2 * time.Second)
 		for _, i := range f.items() {
-			if err := seen.see(i.Event); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, seen.see(i.Event))
 		}
 		if err := f.ended(); err != nil || seen["e07"] != 600 {
 			t.Errorf("a feed got to revision %d, want 600, and then the error %v", seen["e07"], err)

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership/instance/internal/hub"
 )
 
@@ -37,8 +39,6 @@ func FuzzACursorHasOneSpelling(f *testing.F) {
 func cursorOf(t *testing.T, at time.Time) hub.Cursor {
 	t.Helper()
 	c, err := hub.ParseCursor(at.UTC().Format(time.RFC3339Nano))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return c
 }

@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/instance/internal/hub"
 	"regent/leadership/rule"
@@ -168,9 +170,7 @@ func TestSlowFeedIsEndedAndDelaysNoOther(t *testing.T) {
 		h := w.hub(true)
 		h.Shrink(50)
 		slow, err := h.Feed(t.Context(), leadership.Selection{}, fromNow)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer slow.Close()
 		quick := w.follows(h, "", fromNow)
 		before := slow.Cursor()
@@ -337,9 +337,7 @@ func TestClosingTheHubEndsAllFeeds(t *testing.T) {
 		ended := make(chan error, 10)
 		f := w.follows(h, "", fromNow)
 		late, err := h.Feed(t.Context(), leadership.Selection{}, fromNow)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		h.Publish(w.change(jobs, 1)...)
 		f.wants("before", "jobs 1")
 		stuck.set(nil, make(chan struct{}))

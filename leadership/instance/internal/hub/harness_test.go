@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/instance/internal/hub"
 	"regent/leadership/instance/internal/view"
@@ -115,9 +117,7 @@ func newHub(t testing.TB, c hub.Config) *hub.Hub {
 		c.Now = func() time.Duration { return time.Since(start) }
 	}
 	h, err := hub.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() {
 		h.Close(errTestOver)
 		h.WaitReads()
@@ -332,9 +332,7 @@ type follower struct {
 func (w *cluster) follows(h *instance, prefix string, after hub.Cursor) *follower {
 	w.t.Helper()
 	feed, err := h.Feed(context.Background(), leadership.Selection{Prefix: prefix}, after)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, err)
 	f := &follower{t: w.t, feed: feed}
 	var reading sync.WaitGroup
 	ctx, cancel := context.WithCancel(context.Background())

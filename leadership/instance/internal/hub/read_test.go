@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
 	"regent/leadership/instance/internal/hub"
@@ -147,9 +148,7 @@ func (w *cached) get(ctx context.Context, e leadership.Election) (leadership.Lea
 func (w *cached) read(known leadership.Revision) leadership.Reading {
 	w.t.Helper()
 	reading, err := w.Read(w.t.Context(), leadership.ReadRequest{Election: jobs, Known: known})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, err)
 	return reading
 }
 

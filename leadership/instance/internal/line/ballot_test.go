@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/instance/internal/line"
 	"regent/leadership/rule"
@@ -21,9 +23,7 @@ import (
 func (i *instance) elects(p leadership.BallotPolicy) {
 	i.Helper()
 	_, err := i.Do(i.Context(), leadership.Configure{Election: jobs, Config: leadership.Config{Ballot: p}})
-	if err != nil {
-		i.Fatal(err)
-	}
+	require.NoError(i, err)
 }
 
 // rated asks with a priority.

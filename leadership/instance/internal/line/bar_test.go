@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 )
 
@@ -14,9 +16,7 @@ func (i *instance) orders(c leadership.Order) leadership.Lease {
 	i.Helper()
 	c.Reason, c.Actor = "for the test", "operator"
 	l, err := i.Do(i.Context(), c.In(jobs))
-	if err != nil {
-		i.Fatal(err)
-	}
+	require.NoError(i, err)
 	i.learns(l)
 	return l
 }
@@ -31,9 +31,7 @@ func (i *instance) bans(c leadership.CandidateID) leadership.Lease {
 func (i *instance) limits(p leadership.TermPolicy) {
 	i.Helper()
 	_, err := i.Do(i.Context(), leadership.Configure{Election: jobs, Config: leadership.Config{Term: p}})
-	if err != nil {
-		i.Fatal(err)
-	}
+	require.NoError(i, err)
 }
 
 // vacant is an instance with an election that has had a leader.
@@ -223,9 +221,7 @@ func TestABannedPrincipalBarsNoOtherOfTheSameCandidate(t *testing.T) {
 	in(t, func(t *testing.T, w *cluster) {
 		i := w.vacant()
 		l, err := i.Do(leadership.WithActor(t.Context(), "dan"), leadership.Order{Election: jobs, Kind: leadership.OrderBan, Principal: "https://issuer|7", For: time.Hour, Reason: "for the test"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		i.learns(l)
 		i.called()
 		eve := i.waits(keyed(request("web-1")), "eve", "https://issuer|7")

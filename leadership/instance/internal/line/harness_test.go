@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/instance/internal/hub"
 	"regent/leadership/instance/internal/line"
@@ -89,9 +91,7 @@ type instance struct {
 func newHub(t testing.TB, c hub.Config) *hub.Hub {
 	t.Helper()
 	h, err := hub.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return h
 }
 
@@ -217,9 +217,7 @@ func (i *instance) leads(c leadership.CandidateID) leadership.Grant {
 func (i *instance) leadsFor(c leadership.CandidateID, d time.Duration) leadership.Grant {
 	i.Helper()
 	g, err := i.Service.Acquire(i.Context(), leadership.AcquireRequest{Election: jobs, CandidateID: c, LeaseDuration: d})
-	if err != nil {
-		i.Fatal(err)
-	}
+	require.NoError(i, err)
 	i.learns(g.Lease)
 	return g
 }
@@ -228,9 +226,7 @@ func (i *instance) leadsFor(c leadership.CandidateID, d time.Duration) leadershi
 func (i *instance) renews(g leadership.Grant) {
 	i.Helper()
 	l, err := i.Renew(i.Context(), of(g))
-	if err != nil {
-		i.Fatal(err)
-	}
+	require.NoError(i, err)
 	i.learns(l)
 }
 
@@ -238,9 +234,7 @@ func (i *instance) renews(g leadership.Grant) {
 func (i *instance) releases(g leadership.Grant) {
 	i.Helper()
 	l, err := i.Do(i.Context(), leadership.Release{LeaseRequest: of(g)})
-	if err != nil {
-		i.Fatal(err)
-	}
+	require.NoError(i, err)
 	i.learns(l)
 }
 
@@ -248,18 +242,14 @@ func (i *instance) releases(g leadership.Grant) {
 func (i *instance) locks(delay time.Duration) {
 	i.Helper()
 	_, err := i.Do(i.Context(), leadership.Configure{Election: jobs, Config: leadership.Config{LockDelay: delay}})
-	if err != nil {
-		i.Fatal(err)
-	}
+	require.NoError(i, err)
 }
 
 // deletes deletes the election by force.
 func (i *instance) deletes() leadership.Lease {
 	i.Helper()
 	l, err := i.Do(i.Context(), leadership.Delete{Election: jobs, Force: true})
-	if err != nil {
-		i.Fatal(err)
-	}
+	require.NoError(i, err)
 	return l
 }
 

@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/rule"
 )
@@ -29,9 +31,7 @@ func TestWhatPutsOffTheHeadDoesNotPutOffAReleaseThatWasHeard(t *testing.T) {
 	for name, distract := range map[string]func(*instance){
 		"a configuration": func(i *instance) {
 			_, err := i.Do(i.Context(), leadership.Configure{Election: jobs, Config: leadership.Config{LeaseDuration: time.Minute}})
-			if err != nil {
-				i.Fatal(err)
-			}
+			require.NoError(i, err)
 		},
 		"the hub beginning anew": func(i *instance) { i.instances[0].hub.SetLive(true) },
 	} {

@@ -6,6 +6,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/instance/internal/line"
 )
@@ -16,9 +18,7 @@ var preempting = leadership.BallotPolicy{Strategy: leadership.StrategyPriority, 
 func (i *instance) rules(c leadership.CandidateID, priority int64) leadership.Grant {
 	i.Helper()
 	g, err := i.Service.Acquire(i.Context(), rated(c, priority))
-	if err != nil {
-		i.Fatal(err)
-	}
+	require.NoError(i, err)
 	i.learns(g.Lease)
 	return g
 }
@@ -27,9 +27,7 @@ func (i *instance) rules(c leadership.CandidateID, priority int64) leadership.Gr
 func (i *instance) challenger() leadership.CandidateID {
 	i.Helper()
 	l, err := i.Get(i.Context(), jobs)
-	if err != nil {
-		i.Fatal(err)
-	}
+	require.NoError(i, err)
 	return l.Challenger
 }
 
@@ -205,9 +203,7 @@ func TestAChallengeThatEndedWithItsTermIsNotWithdrawnAgainAndAgain(t *testing.T)
 		i.elects(preempting)
 		i.rules("ann", 5)
 		_, err := i.Do(t.Context(), leadership.Configure{Election: jobs, Config: leadership.Config{Ballot: preempting, LockDelay: lease}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		i.waits(rated("low", 1))
 		i.called()
 		lost := once(func(context.Context, leadership.AcquireRequest, acquire) (leadership.Grant, error) {

@@ -6,6 +6,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/instance/internal/view"
 	"regent/leadership/rule"
@@ -15,9 +17,7 @@ import (
 func (i *instance) handsOver(g leadership.Grant, to leadership.CandidateID, within time.Duration) {
 	i.Helper()
 	l, err := i.Do(context.Background(), leadership.HandOver{LeaseRequest: of(g), To: to, Within: within})
-	if err != nil {
-		i.Fatal(err)
-	}
+	require.NoError(i, err)
 	i.learns(l)
 }
 
@@ -25,9 +25,7 @@ func (i *instance) handsOver(g leadership.Grant, to leadership.CandidateID, with
 func (i *instance) saysReady(r leadership.AcquireRequest) {
 	i.Helper()
 	now, err := i.Get(context.Background(), jobs)
-	if err != nil {
-		i.Fatal(err)
-	}
+	require.NoError(i, err)
 	if _, err := i.Do(context.Background(), leadership.SayReady{LeaseRequest: leadership.LeaseRequest{Election: jobs, CandidateID: r.CandidateID, Key: *r.Key, Token: now.Token}}); err != nil {
 		i.Fatal(err)
 	}
@@ -37,9 +35,7 @@ func (i *instance) saysReady(r leadership.AcquireRequest) {
 func (i *instance) yields(g leadership.Grant) {
 	i.Helper()
 	l, err := i.Do(context.Background(), leadership.Yield{LeaseRequest: of(g)})
-	if err != nil {
-		i.Fatal(err)
-	}
+	require.NoError(i, err)
 	i.learns(l)
 }
 
@@ -130,9 +126,7 @@ func TestTheKeyOfACandidateIsThatOfTheIncarnationThatWaits(t *testing.T) {
 func (i *instance) saysReadyHere(r leadership.AcquireRequest) {
 	i.Helper()
 	l, err := i.Do(context.Background(), leadership.SayReady{LeaseRequest: leadership.LeaseRequest{Election: jobs, CandidateID: r.CandidateID, Key: *r.Key, Token: 1}})
-	if err != nil {
-		i.Fatal(err)
-	}
+	require.NoError(i, err)
 	i.hub.Learn(&l, view.Read, i.hub.Now())
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
 	"regent/leadership/instance/internal/members"
@@ -62,9 +63,7 @@ func (w *world) pass(d time.Duration) {
 func (w *world) join(r *members.Registry, id leadership.CandidateID, role leadership.Role, seen leadership.Token) {
 	w.Helper()
 	j := leadership.JoinRequest{Election: jobs, CandidateID: id, Role: role, TTL: 30 * time.Second, SeenToken: seen}
-	if err := r.Join(j, w.now); err != nil {
-		w.Fatal(err)
-	}
+	require.NoError(w, r.Join(j, w.now))
 }
 
 // send lets one registry hear sheets of another.
@@ -128,9 +127,7 @@ func TestTheReaderOfAStreamFollowsWhatItWasSent(t *testing.T) {
 	w := newWorld(t)
 	r := w.registry("a")
 	for range 2 {
-		if err := r.Open(jobs, "fay", 3, w.now); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, r.Open(jobs, "fay", 3, w.now))
 	}
 	r.Seen(jobs, "fay", 5, w.now)
 	r.Seen(jobs, "fay", 4, w.now)
@@ -329,9 +326,7 @@ func TestAQuorumHasItsGraceWhoeverElseGoes(t *testing.T) {
 	for n := range 3 * leadership.MaxMembers {
 		e := leadership.Election(fmt.Sprint("e", n%10))
 		id := leadership.CandidateID(fmt.Sprint("n", n))
-		if err := r.Join(leadership.JoinRequest{Election: e, CandidateID: id, Role: leadership.RoleFollower, TTL: time.Minute}, w.now); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, r.Join(leadership.JoinRequest{Election: e, CandidateID: id, Role: leadership.RoleFollower, TTL: time.Minute}, w.now))
 		r.Leave(e, id, w.now)
 	}
 	r.Leave(jobs, "n2", w.now)
@@ -400,9 +395,7 @@ func TestMembersAreShared(t *testing.T) {
 	}
 	const half = leadership.MaxMembers / 2
 	for n := range half {
-		if err := join("ann", leadership.Election(fmt.Sprintf("e%d", n%7)), n); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, join("ann", leadership.Election(fmt.Sprintf("e%d", n%7)), n))
 	}
 	refused("a principal's member beyond half", join("ann", "other", half))
 	refused("a stream of it", r.As("ann", "other", "n", func() error { return r.Open("other", "n", 0, w.now) }))

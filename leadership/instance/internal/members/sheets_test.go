@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
 	"regent/leadership/instance/internal/members"
@@ -66,9 +67,7 @@ func TestAWholeSheetOfManyMembersComesInPiecesUnderAMegabyte(t *testing.T) {
 			Election: leadership.Election(fmt.Sprintf("jobs%d", n%7)), CandidateID: leadership.CandidateID(fmt.Sprintf("worker-%d", n)),
 			Role: leadership.RoleWorker, TTL: time.Minute, SeenToken: leadership.MaxToken, Note: note,
 		}
-		if err := a.Join(j, w.now); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, a.Join(j, w.now))
 	}
 	pieces := a.WholeSheets(true, nil, w.now)
 	for _, p := range pieces {
@@ -105,9 +104,7 @@ func TestOtherInstancesTellAMemberThatHasLeftFromOneThatHasVanished(t *testing.T
 			w := newWorld(t)
 			a, b := w.registry("a"), w.registry("b")
 			for _, id := range []leadership.CandidateID{"fay", "gus"} {
-				if err := a.Open(jobs, id, 1, w.now); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, a.Open(jobs, id, 1, w.now))
 			}
 			w.join(a, "hal", leadership.RoleWorker, 1)
 			w.tell(a, b)
@@ -260,17 +257,13 @@ func TestTheMembersOfOtherInstancesAreBounded(t *testing.T) {
 			all = append(all, entry{fmt.Sprintf("%s%d", from, first+i), "worker"})
 		}
 		data, err := json.Marshal(map[string]any{"v": 1, "from": from, "seq": seq, "elections": []any{map[string]any{"e": jobs, "m": all}}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		_, err = r.Hear(data, w.now)
 		return err
 	}
 	for p := range 5 {
 		for seq := range 2 {
-			if err := flood(fmt.Sprintf("p%d", p), seq+1, 10_000*seq, 10_000); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, flood(fmt.Sprintf("p%d", p), seq+1, 10_000*seq, 10_000))
 		}
 		if err := flood(fmt.Sprintf("p%d", p), 3, 20_000, 1); err == nil {
 			t.Fatal("an instance may have more than 20,000 members")

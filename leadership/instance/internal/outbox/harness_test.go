@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
 	"regent/leadership/instance/internal/outbox"
@@ -66,9 +67,7 @@ func (f *fleet) wait(d time.Duration) {
 func (f *fleet) waiting() int {
 	f.t.Helper()
 	events, err := f.store.Unannounced(f.t.Context(), "", 1_000_000)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	require.NoError(f.t, err)
 	return len(events)
 }
 
@@ -281,9 +280,7 @@ func (i *instance) change(e leadership.Election) {
 	_, err := i.service.Do(i.fleet.t.Context(), leadership.Configure{
 		Election: e, Config: leadership.Config{LeaseDuration: lease},
 	})
-	if err != nil {
-		i.fleet.t.Fatal(err)
-	}
+	require.NoError(i.fleet.t, err)
 }
 
 func (i *instance) changes(e leadership.Election, n int) {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
 	"regent/leadership/instance/internal/renewals"
@@ -78,9 +79,7 @@ func (w *world) lease(e leadership.Election) rule.Renewal {
 	w.t.Helper()
 	c := rule.AcquireCommand{CandidateID: "ann", KeyHash: leadership.KeyHash{1}, LeaseDuration: time.Hour}
 	snap, err := w.below.Update(w.t.Context(), e, rule.Expect{}, func(s rule.Snapshot) (rule.Change, error) { return rule.Acquire(s, c) })
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, err)
 	return rule.Renewal{Election: e, CandidateID: "ann", KeyHash: c.KeyHash, Token: snap.Record.Token}
 }
 

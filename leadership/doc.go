@@ -237,10 +237,10 @@
 // election of its own. The policy and the standing orders of the whole election apply to each seat.
 // A seat notes the newest revision of the whole that it was told, and refuses a grant decided on an
 // older one; a change of the whole is answered once all seats were told. If Seats becomes less, the
-// terms at the seats beyond it run out. While a seat is free, one ballot in the whole's record
-// decides for all seats, drawn by the name and the next token of the whole. With k seats free, the
-// best k bidders are granted one a window after it became free, the others in turn after the last
-// of these grants.
+// terms at the seats beyond it run out. One ballot in the whole's record decides for all free seats
+// but those that an operator has assigned. It is drawn by the name and the next token of the whole:
+// with k seats free, the best k bidders are granted one a window after it became free, the others
+// in turn after the last of these grants.
 //
 // # Succession
 //

@@ -86,7 +86,7 @@ type Lease struct {
 	PreviousEnd EndReason
 
 	// Overrides are the standing orders. They are set in the answer to an order, in the answer to a
-	// read that asks for them, and always for HaltsElection.
+	// read that asks for them, and always for a seat and HaltsElection.
 	Overrides Overrides
 
 	// Ticket, if the store needs one, is set in the answer to the leader's acquire or renewal. The

@@ -124,6 +124,19 @@ func (o Overrides) Halting(e Election, now time.Time) []Override {
 	})
 }
 
+// Assigned returns the only candidate that is granted, and until when; "" if each may be.
+func (o Overrides) Assigned(now time.Time) (to CandidateID, until time.Time) {
+	if o == "" {
+		return "", time.Time{}
+	}
+	for _, one := range o.List() {
+		if one.Kind == OverrideAssign && now.Before(one.Until) {
+			return one.CandidateID, one.Until
+		}
+	}
+	return "", time.Time{}
+}
+
 // OrderKind names an operator's order.
 type OrderKind string
 

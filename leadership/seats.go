@@ -75,24 +75,30 @@ type Seat struct {
 	Leader   CandidateID
 	Since    time.Time     // when the leader was granted it, by the store's clock
 	Left     time.Duration // until it can be granted, as far as is known; 0: it can now
+	For      CandidateID   // to which it is assigned: no other is granted it; "" if it is not
 }
 
-// OrderSeats says in which order a candidate asks for seats: for the one that it has, for those
-// that may be vacant, and last of all for the one that may be had first, so that it is told when to
-// ask again. Candidates begin at different ones, and each at the same again.
+// OrderSeats says in which order a candidate asks for seats: for the one that it has, for one that
+// is assigned to it, for those that may be vacant, and last of all for the one that may be had
+// first, so that it is told when to ask again. It asks for none that is assigned to another.
+// Candidates begin at different ones, and each at the same again.
 func OrderSeats(seats []Seat, by CandidateID) (order []Seat) {
-	var free []Seat
+	var own, free []Seat
 	var first Seat
 	for _, s := range seats {
 		switch {
+		case s.Left > 0 && s.Leader == by:
+			order = append(order, s)
+		case s.For != "" && s.For != by:
+		case s.Left == 0 && s.For == by:
+			own = append(own, s)
 		case s.Left == 0:
 			free = append(free, s)
-		case s.Leader == by:
-			order = append(order, s)
 		case first.Left == 0 || s.Left < first.Left:
 			first = s
 		}
 	}
+	order = append(order, own...)
 	if n := uint32(len(free)); n > 0 {
 		at := crc32.ChecksumIEEE([]byte(by)) % n
 		order = append(append(order, free[at:]...), free[:at]...)

@@ -136,6 +136,7 @@ func TestASessionThatEndsWhileItWaitsLeavesNoLeaseBehind(t *testing.T) {
 				if err := <-p.done; err != nil || time.Since(began) > time.Second {
 					t.Errorf("the session ended with %v, after %v", err, time.Since(began))
 				}
+				synctest.Wait() // the server has heard
 				held.must("stop_leading", args{"handle": "reports"})
 				time.Sleep(time.Minute)
 				if l := f.election("reports"); l.Token != 1 {

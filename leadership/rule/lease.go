@@ -34,6 +34,7 @@ func (s *Snapshot) Lease() leadership.Lease {
 	}
 	if r.Standing.Seat > 0 {
 		_, l.Seat, _ = r.Election.SeatOf()
+		l.Overrides = s.Orders()
 	}
 	if s.Live() {
 		hold(&l, s)

@@ -98,18 +98,15 @@ func order(s Snapshot, c leadership.Order) (Change, error) {
 
 // refuseOrder refuses an order that a seat does not take, and says what to order instead.
 func (s Snapshot) refuseOrder(c leadership.Order) error {
-	if c.Kind == leadership.OrderEvict && c.Ban == 0 {
+	if c.Kind == leadership.OrderAssign || c.Kind == leadership.OrderLift || c.Kind == leadership.OrderEvict && c.Ban == 0 {
 		return nil
 	}
 	of, _, _ := s.Record.Election.SeatOf()
-	if c.Kind == leadership.OrderAssign {
-		return s.ofSeat(fmt.Sprintf("cannot be assigned: the first in line for %[1]q is granted it; evict its leader, or ban others from %[1]q", of))
-	}
 	instead := c.Kind
 	if instead == leadership.OrderEvict {
 		instead = leadership.OrderBan
 	}
-	return s.ofSeat(fmt.Sprintf("takes no order but evict without a ban; %s %q instead, for all its seats", instead, of))
+	return s.ofSeat(fmt.Sprintf("takes no order but assign, lift, and evict without a ban; %s %q instead, for all its seats", instead, of))
 }
 
 // limitOverrides returns LimitExceeded if there are more than most orders, or they have more bytes.
@@ -126,7 +123,7 @@ func (c *Change) order(s Snapshot, cmd leadership.Order) error {
 	switch cmd.Kind {
 	case leadership.OrderAssign:
 		if c.Record.Policy.Seats > 0 {
-			return leadership.Invalid("election", fmt.Errorf("election %q has seats, which cannot be assigned: the first in line is granted the next; ban others, or evict the leader of a seat, such as %q", c.Record.Election, c.Record.Election.Seat(1)))
+			return leadership.Invalid("election", fmt.Errorf("election %q has seats, each of which is assigned by itself; assign one, such as %q", c.Record.Election, c.Record.Election.Seat(1)))
 		}
 		c.assign(s, cmd)
 	case leadership.OrderEvict:

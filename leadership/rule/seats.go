@@ -110,11 +110,17 @@ func (s Snapshot) acquireWhole(c AcquireCommand) (Change, error) {
 	return Change{}, &NeedsSeat{Whole: s}
 }
 
-func vacant(s leadership.Seat) bool { return s.Left == 0 }
+// vacant reports whether the seat is one of those that a ballot is about.
+func vacant(s leadership.Seat) bool { return s.Left == 0 && s.For == "" }
 
 // elect grants a seat, which ch has as vacant, if it is the candidate's turn in the ballot of the
-// whole as that was read: also a window after the seat could be granted first.
+// whole as that was read: also a window after the seat could be granted first. A seat that is
+// assigned to the candidate needs no ballot.
 func (s *Snapshot) elect(ch Change, c AcquireCommand) (Change, error) {
+	if to, _ := s.Record.Standing.Overrides.Assigned(s.Now); to == c.CandidateID {
+		ch.grant(c, s.Now)
+		return ch, nil
+	}
 	of := c.Whole.Record.Election
 	if c.Seats == nil {
 		return Change{}, s.Refuse(leadership.NotEligible, "election %q is a seat of %q, whose policy says which of all candidates is granted a seat; acquire %q", s.Record.Election, of, of)

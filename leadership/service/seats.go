@@ -34,7 +34,7 @@ func (s *Service) acquireSeat(ctx context.Context, r leadership.AcquireRequest, 
 	foreign, bids := false, whole.Record.Policy.Ballot.HasBallot()
 	var turn *leadership.Error
 	for _, seat := range order {
-		if bids && seat.Left == 0 {
+		if bids && seat.Left == 0 && seat.For == "" {
 			if whole, err = s.bid(ctx, r, whole, known); err != nil {
 				return leadership.Grant{}, err
 			}
@@ -129,7 +129,8 @@ func (s *Service) seats(ctx context.Context, whole leadership.Lease) ([]leadersh
 	var known []leadership.Seat
 	for _, seat := range seats {
 		l := seat.Lease()
-		known = append(known, leadership.Seat{Election: l.Election, Leader: l.LeaderID, Since: l.AcquiredAt, Left: l.ExpiresIn + l.LockedFor})
+		to, _ := l.Overrides.Assigned(l.ReadAt)
+		known = append(known, leadership.Seat{Election: l.Election, Leader: l.LeaderID, Since: l.AcquiredAt, Left: l.ExpiresIn + l.LockedFor, For: to})
 	}
 	return known, nil
 }

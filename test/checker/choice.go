@@ -31,7 +31,8 @@ import (
 //
 // A ballot for seats is that of the whole: it draws by the whole's name and next token, which no
 // grant raises, several grants may be by the same secret, and of the better ones so many as there
-// are seats cost no turn. Which leader was the last at any of them is not checked.
+// are seats cost no turn. Which leader was the last at any of them is not checked. A seat that is
+// assigned to the candidate is granted without a ballot.
 //
 // What a candidate counts for is what it said in its calls: one whose calls say different things,
 // or are not recorded, is not compared. With firstCome none is, because it is not known outside
@@ -77,10 +78,16 @@ type choice struct {
 	last    leadership.CandidateID // with roundRobin
 	secrets map[string]bool
 	handing leadership.Event // the challenge that stands
+
+	assigned standing
 }
 
 func (x *choice) follow(e leadership.Event) {
 	switch {
+	case e.Type == leadership.EventAssigned:
+		x.assigned = standingOf(e)
+	case e.Type == leadership.EventLifted && standingOf(e).ID == x.assigned.ID:
+		x.assigned = standing{}
 	case e.Type == leadership.EventAcquired:
 		x.report.Checked++
 		x.granted(e)
@@ -127,6 +134,9 @@ func (x *choice) granted(e leadership.Event) {
 		}
 	}
 	if !x.policy.HasBallot() || handedTo(x.since) == e.LeaderID && x.since.Revision == e.Revision-1 {
+		return
+	}
+	if x.seats > 0 && e.Detail == "" && x.assigned.CandidateID == e.LeaderID && e.At.Before(x.assigned.Until.Add(x.guard)) {
 		return
 	}
 	b, err := ballotOf(e)

@@ -69,7 +69,12 @@ func (s *simulation) seat() {
 func (s *simulation) usher() {
 	o := leadership.Order{Reason: "it has to be", Actor: "olga"}
 	d := max(s.w.about(2*s.plan.lease), leadership.MinOrder).Truncate(time.Millisecond)
-	switch s.w.random.IntN(8) {
+	switch s.w.random.IntN(9) {
+	case 8:
+		seat := whole.Seat(1 + s.w.random.IntN(s.seats))
+		o.Kind, o.CandidateID, o.For = leadership.OrderAssign, leadership.CandidateID(agentNames[s.w.random.IntN(s.seats+2)]), d
+		s.giveAgain(seat, o, 3)
+		return
 	case 0, 1, 2:
 		s.setSeats(1 + s.w.random.IntN(s.seats))
 		return

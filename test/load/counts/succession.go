@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -288,15 +289,8 @@ func (s *script) seats() error {
 			return err
 		}
 	}
-	granted := make(chan error, 1)
-	wait := func() error { // until nothing is asked of the store
-		go func() {
-			ask := s.bob.ask(whole)
-			ask.Wait = leadership.MaxWait
-			_, err := s.inst.Acquire(s.ctx, ask)
-			granted <- err
-		}()
-		for began, rpcs := false, 0; !began || rpcs > 0; began = began || rpcs > 0 {
+	quiet := func(began bool) error { // until nothing is asked of the store
+		for rpcs := 0; !began || rpcs > 0; began = began || rpcs > 0 {
 			if err := pause(s.ctx, 500*time.Millisecond); err != nil {
 				return err
 			}
@@ -305,19 +299,47 @@ func (s *script) seats() error {
 		}
 		return nil
 	}
-	return all(
-		s.counted("giving an election 3 seats", seats(3)),
-		s.counted("grant of a seat, of 3 that are read first", s.acquire(s.ann, whole)),
-		s.acquire(newAgent("gus"), whole), // gus begins at seat 2
-		s.counted("one seat less", seats(2)),
-		wait,
-		func() error { return s.halts(s.inst) },
-		s.counted("release of a seat, and its grant to the candidate that waits", func() error {
-			if _, err := s.inst.Do(s.ctx, leadership.Release{LeaseRequest: s.ann.lease(whole+".1", 1)}); err != nil {
+	wait := func(a agent) <-chan error {
+		granted := make(chan error, 1)
+		go func() {
+			ask := a.ask(whole)
+			ask.Wait = leadership.MaxWait
+			_, err := s.inst.Acquire(s.ctx, ask)
+			granted <- err
+		}()
+		return granted
+	}
+	gus := newAgent("gus")
+	var granted <-chan error
+	free := func(l leadership.LeaseRequest) func() error {
+		return func() error {
+			if _, err := s.inst.Do(s.ctx, leadership.Release{LeaseRequest: l}); err != nil {
 				return err
 			}
 			return <-granted
+		}
+	}
+	return all(
+		s.counted("giving an election 3 seats", seats(3)),
+		s.counted("grant of a seat, of 3 that are read first", s.acquire(s.ann, whole)),
+		s.acquire(gus, whole), // gus begins at seat 2
+		s.counted("one seat less", seats(2)),
+		func() error {
+			granted = wait(s.bob)
+			return cmp.Or(quiet(false), s.halts(s.inst))
+		},
+		s.counted("release of a seat, and its grant to the candidate that waits", free(s.ann.lease(whole+".1", 1))),
+		func() error {
+			wait(newAgent("dan"))
+			err := quiet(false)
+			granted = wait(newAgent("eve"))
+			return cmp.Or(err, quiet(true), s.halts(s.inst))
+		},
+		s.counted("assignment of a seat that is led", func() error {
+			_, err := s.inst.Do(s.ctx, leadership.Order{Kind: leadership.OrderAssign, Election: whole + ".2", CandidateID: "eve", For: time.Hour, Reason: "it has to be", Actor: "olga"})
+			return err
 		}),
+		s.counted("release of that seat, and its grant to the second in line", free(gus.lease(whole+".2", 1))),
 		func() error {
 			_, err := s.inst.Do(s.ctx, leadership.Order{Kind: leadership.OrderHalt, Election: "gp*", For: time.Hour, Reason: "it has to be", Actor: "olga"})
 			return err

@@ -202,7 +202,7 @@ func (l *Line) held(a *Attempt, err error, now time.Duration) {
 	bids := ok && isBallot(refusal.Cause) && refusal.Lease != nil && refusal.Lease.State == leadership.Vacant
 	// An order, or the policy, stands against the grant. That a leader is safe from better
 	// candidates does not.
-	barred := ok && refusal.Cause != nil && !isBallot(refusal.Cause) && refusal.Cause.Code != leadership.ReasonHeld
+	barred := ok && refusal.Cause != nil && !isBallot(refusal.Cause) && refusal.Cause.Code != leadership.ReasonHeld && !assignsSeat(refusal)
 	if !barred || refusal.Cause.Code != leadership.ReasonParent {
 		l.parent = parent{election: l.parent.election}
 	}
@@ -228,7 +228,7 @@ func (l *Line) held(a *Attempt, err error, now time.Duration) {
 // reschedule says when the head asks after an answer of the store. An event that counts more than
 // the answer, because it was heard since the store was asked, is noticed at the next Turn.
 func (l *Line) reschedule(now time.Duration) {
-	version, open := l.election.Version(), l.open()
+	version, open := l.election.Version(), l.open(now)
 	l.learnRule()
 	if len(l.seats) > 0 {
 		l.see()

@@ -105,7 +105,7 @@ func (l *Line) barred(c caller, refusal *leadership.Error, now time.Duration) {
 // unbar forgets the bars, because an event may have lifted some, or one that did was missed. The
 // head asks when a lease may be had.
 func (l *Line) unbar(within, now time.Duration) {
-	at := max(l.open(), now) + l.common.jitter(within)
+	at := max(l.open(now), now) + l.common.jitter(within)
 	if l.bars.any() && l.next <= now { // the bars alone have put it off
 		l.next = at
 	} else {

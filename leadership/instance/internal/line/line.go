@@ -146,6 +146,9 @@ func (l *Line) Join(c *Caller, r leadership.AcquireRequest, now time.Duration) {
 		l.wake()
 	case p == l.successor(now):
 		l.wake()
+	case p == l.assignee(now):
+		l.next = min(l.next, now)
+		l.wake()
 	case l.ballot.open() && l.ballot.refusal.Reason == leadership.ReasonQuorum && l.rule.policy.Quorum.Electorate.Has(string(p.request.CandidateID)):
 		l.next = min(l.next, now) // it may complete the quorum for which the ballot waits
 		l.wake()
@@ -287,6 +290,9 @@ func (l *Line) head(now time.Duration) *place {
 		return p
 	}
 	if p := l.successor(now); p != nil {
+		return p
+	}
+	if p := l.assignee(now); p != nil {
 		return p
 	}
 	if p, at := l.expected(now); p != nil && at <= now && now < l.next {

@@ -43,7 +43,7 @@ func (l *Line) notice(now time.Duration) {
 			l.heard(*e, l.seen.terms != last.terms, now)
 		}
 	}
-	if open := l.open(); l.seen.putOff != last.putOff && l.next == l.end && l.next < open {
+	if open := l.open(now); l.seen.putOff != last.putOff && l.next == l.end && l.next < open {
 		l.askAtEnd(open)
 	}
 	if l.seen.parent != last.parent {

@@ -53,5 +53,5 @@ func (l *Line) adopt(now time.Duration) {
 		return
 	}
 	l.bars.all, l.top.known = nil, false
-	l.next = max(l.open(), now) + l.common.jitter(eventSpread)
+	l.next = max(l.open(now), now) + l.common.jitter(eventSpread)
 }

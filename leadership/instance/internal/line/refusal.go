@@ -23,7 +23,7 @@ func (l *Line) parting(c *Caller, now time.Duration) error {
 
 // refusal tells a candidate whose wait is over the known state of the lease, and how to go on.
 func (l *Line) refusal(p *place, now time.Duration) *leadership.Error {
-	e := &leadership.Error{Code: leadership.LeaseHeld, Reason: leadership.ReasonHeld, RetryAfter: max(l.open()-now, 0)}
+	e := &leadership.Error{Code: leadership.LeaseHeld, Reason: leadership.ReasonHeld, RetryAfter: max(l.open(now)-now, 0)}
 	if known := l.election.Lease(); known != nil {
 		e.Lease = new(aged(known.Lease, now-known.Learnt))
 		if known.State == leadership.Held {

@@ -16,16 +16,43 @@ import (
 // when one of them can be granted.
 func (l *Line) Seats(all []*view.Election) { l.seats = all }
 
-// open returns when the lease, or a seat, can be granted.
-func (l *Line) open() time.Duration {
+// open returns when the lease, or a seat, can be granted to a candidate of the line.
+func (l *Line) open(now time.Duration) time.Duration {
 	if len(l.seats) == 0 {
 		return l.election.Open()
 	}
 	first := never
 	for _, s := range l.seats {
-		first = min(first, s.Open())
+		open := s.Open()
+		if to, until := s.Assigned(now); to != "" && l.asks(to, now) == nil {
+			open = max(open, until)
+		}
+		first = min(first, open)
 	}
 	return max(l.election.Open(), first)
+}
+
+// asks is the place of the candidate, if it can be asked for; otherwise nil.
+func (l *Line) asks(c leadership.CandidateID, now time.Duration) *place {
+	for p := range l.each() {
+		if p.request.CandidateID == c && l.mayAsk(p, now) {
+			return p
+		}
+	}
+	return nil
+}
+
+// assignee is the place of a candidate to which a seat is assigned that can be granted: it is asked
+// for wherever it stands, because nobody else is granted that seat. nil if there is none.
+func (l *Line) assignee(now time.Duration) *place {
+	for _, s := range l.seats {
+		if to, _ := s.Assigned(now); to != "" && s.Open() <= now {
+			if p := l.asks(to, now); p != nil {
+				return p
+			}
+		}
+	}
+	return nil
 }
 
 // changed counts what has changed for the line, and putOff what was put off.
@@ -39,7 +66,7 @@ func (l *Line) changed() (version, putOff int) {
 
 // seatsChanged says when the head asks after news of a seat, or of the election that has them.
 func (l *Line) seatsChanged(now time.Duration) {
-	switch open := l.open(); {
+	switch open := l.open(now); {
 	case open > now:
 		l.ballot = ballot{}
 		l.askAtEnd(open)
@@ -76,10 +103,16 @@ func (l *Line) along(head *place, now time.Duration) (best []*place) {
 	return best
 }
 
-// free is how many seats can be granted.
+// assignsSeat reports whether an order of one seat is behind the refusal. It bars nobody from the
+// others.
+func assignsSeat(refusal *leadership.Error) bool {
+	return refusal.Cause.Code == leadership.ReasonAssigned && refusal.Lease.Seat > 0
+}
+
+// free is how many seats can be granted to any candidate.
 func (l *Line) free(now time.Duration) (n int) {
 	for _, s := range l.seats {
-		if s.Open() <= now {
+		if to, _ := s.Assigned(now); to == "" && s.Open() <= now {
 			n++
 		}
 	}
@@ -166,6 +199,7 @@ func (s *seating) know(v *view.View, name leadership.Election, now time.Duration
 		return k
 	}
 	k.Leader, k.Left = e.Leader(), max(e.Open()-now, 0)
+	k.For, _ = e.Assigned(now)
 	if l := e.Lease(); l != nil {
 		k.Since = l.AcquiredAt
 	} else if k.Leader != "" {
@@ -193,6 +227,7 @@ func (s *seating) read(ctx context.Context, k *seat) error {
 		return err
 	}
 	k.Leader, k.Since, k.Left = reading.LeaderID, reading.AcquiredAt, reading.ExpiresIn+reading.LockedFor
+	k.For, _ = reading.Overrides.Assigned(reading.ReadAt)
 	return nil
 }
 

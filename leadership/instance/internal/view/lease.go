@@ -112,6 +112,7 @@ func (e *Election) learn(l *leadership.Lease, asked, now, open time.Duration, ex
 		e.lease, e.event, e.newest, e.changed, e.open = nil, nil, l.Revision, now, open
 		e.ordered = min(e.ordered, e.newest)
 		e.succession.learnt(l, now)
+		e.assigned.learnt(l, now)
 		if h := e.history; h != nil && l.Revision > h.heard && l.Revision > h.head() {
 			h.expect(l.Revision, now)
 			h.due += retry // its event mostly comes by itself before that
@@ -197,6 +198,7 @@ func (e *Election) hear(event leadership.Event, now time.Duration) {
 		e.open = now
 	}
 	e.hearSuccession(event, now)
+	e.assigned.heard(event, now)
 	if !same && !epoch {
 		e.terms++
 	}
@@ -240,7 +242,7 @@ func (e *Election) forget(now time.Duration) {
 		e.lease = nil
 		delete(e.view.kept, e)
 	}
-	e.succession = succession{}
+	e.succession, e.assigned = succession{}, assigned{}
 	if e.lease != nil {
 		e.newest = e.lease.Revision
 		e.succession.learnt(&e.lease.Lease, e.lease.Learnt)

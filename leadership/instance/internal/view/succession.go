@@ -57,6 +57,39 @@ func (s *succession) heard(e leadership.Event, now time.Duration) {
 	}
 }
 
+// assigned is the order by which only one candidate is granted a seat.
+type assigned struct {
+	to    leadership.CandidateID // "" if there is none
+	until time.Duration
+}
+
+func (a *assigned) learnt(l *leadership.Lease, now time.Duration) {
+	*a = assigned{}
+	if l.Seat > 0 {
+		to, until := l.Overrides.Assigned(l.ReadAt)
+		*a = assigned{to, now + until.Sub(l.ReadAt)}
+	}
+}
+
+func (a *assigned) heard(e leadership.Event, now time.Duration) {
+	switch e.Type {
+	case leadership.EventAssigned:
+		d := e.ReadDetail()
+		*a = assigned{d.CandidateID, now + d.Until.Sub(e.At)}
+	case leadership.EventLifted: // a seat has no other order that is lifted
+		*a = assigned{}
+	}
+}
+
+// Assigned returns the only candidate that is granted the seat, as far as is known, and until when;
+// "" if each may be.
+func (e *Election) Assigned(now time.Duration) (to leadership.CandidateID, until time.Duration) {
+	if now >= e.assigned.until {
+		return "", 0
+	}
+	return e.assigned.to, e.assigned.until
+}
+
 // Succession returns the known hand-over of the present term.
 func (e *Election) Succession(now time.Duration) leadership.Succession {
 	s := e.succession.Succession

@@ -78,6 +78,7 @@ type Election struct {
 	ordered leadership.Revision // of the newest of these events
 
 	succession succession
+	assigned   assigned
 	journal    leadership.Index // the last known index of its journal
 
 	end     end

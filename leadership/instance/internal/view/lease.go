@@ -112,7 +112,6 @@ func (e *Election) learn(l *leadership.Lease, asked, now, open time.Duration, ex
 		e.lease, e.event, e.newest, e.changed, e.open = nil, nil, l.Revision, now, open
 		e.ordered = min(e.ordered, e.newest)
 		e.succession.learnt(l, now)
-		e.assigned.learnt(l, now)
 		if h := e.history; h != nil && l.Revision > h.heard && l.Revision > h.head() {
 			h.expect(l.Revision, now)
 			h.due += retry // its event mostly comes by itself before that
@@ -124,6 +123,7 @@ func (e *Election) learn(l *leadership.Lease, asked, now, open time.Duration, ex
 			delete(e.view.kept, e)
 		}
 	}
+	e.assigned.learnt(l, now)
 	e.learnReport(l)
 	return e.version != version
 }

@@ -105,3 +105,38 @@ func TestAnInventedYieldIsForgotten(t *testing.T) {
 		t.Error("the store has said otherwise since, and it still counts as yielded")
 	}
 }
+
+func TestToWhomASeatIsAssignedIsKnownByTheStoreAndByEvents(t *testing.T) {
+	v := newView(true)
+	e := v.Wait(jobs, nil)
+	assigned := func(to leadership.CandidateID, r leadership.Revision) *leadership.Lease {
+		l := held(r, start, time.Minute)
+		l.Seat = 1
+		if to != "" {
+			l.Overrides = leadership.NewOverrides([]leadership.Override{{ID: "assign-1", Kind: leadership.OverrideAssign, CandidateID: to, Since: epoch, Until: l.ReadAt.Add(time.Hour)}})
+		}
+		return &l
+	}
+	want := func(after string, to leadership.CandidateID) {
+		t.Helper()
+		if got, until := e.Assigned(start); got != to || to != "" && until != start+time.Hour {
+			t.Errorf("after %s it is assigned to %q until %v; want %q", after, got, until, to)
+		}
+	}
+	v.Learn(assigned("bob", 1), view.Read, start, start)
+	want("a read", "bob")
+	v.Heard(says(2, leadership.EventLifted, `{"override":"assign-1"}`), start)
+	want("a lift", "")
+	v.Heard(says(3, leadership.EventAssigned, `{"candidateId":"cy","until":"2026-01-02T04:04:05Z"}`), start)
+	want("an order", "cy")
+	if to, _ := e.Assigned(start + time.Hour); to != "" {
+		t.Errorf("when the time is over it is assigned to %q", to)
+	}
+	v.Learn(assigned("cy", 3), view.Read, start, start)
+	v.SetLive(false, start)
+	want("an end of the events, when a lift may be missed", "")
+	v.Learn(assigned("cy", 3), view.Read, start, start)
+	want("another read of the same", "cy")
+	v.Learn(assigned("", 4), view.Read, start, start)
+	want("a read without orders", "")
+}

@@ -11,7 +11,7 @@ import (
 	"regent/leadership/rule"
 )
 
-func approve(actor string, token leadership.Token, d time.Duration, epoch bool) func(rule.Snapshot) (rule.Change, error) {
+func approve(actor string, token leadership.Token, d time.Duration, epoch bool) decision {
 	return ordered(leadership.Order{Kind: leadership.OrderApprove, Token: token, For: d, NewEpoch: epoch, Actor: actor, Reason: "fine"})
 }
 
@@ -20,7 +20,7 @@ func approvedHeld(t *testing.T, need int) rule.Snapshot {
 	return limitedHeld(t, leadership.TermPolicy{Approval: leadership.ApprovalPolicy{Every: time.Hour, Need: need}})
 }
 
-func requireNothing(t *testing.T, what string, s rule.Snapshot, rule func(rule.Snapshot) (rule.Change, error)) {
+func requireNothing(t *testing.T, what string, s rule.Snapshot, rule decision) {
 	t.Helper()
 	if ch, err := rule(s); err != nil || !ch.Empty() {
 		t.Errorf("%s: %+v, %v; want nothing to be written", what, ch.Events, err)
@@ -82,10 +82,8 @@ func TestTheShortestTimeThatIsApprovedCounts(t *testing.T) {
 
 func TestANewEpochIsAskedForOnceMoreThanAnApproval(t *testing.T) {
 	s := approvedHeld(t, 1)
-	ask := func(l rule.Renewal, epoch bool) func(rule.Snapshot) (rule.Change, error) {
-		return func(s rule.Snapshot) (rule.Change, error) {
-			return rule.Apply(s, leadership.RequestApproval{LeaseRequest: l.Request(), Note: "a new task", NewEpoch: epoch})
-		}
+	ask := func(l rule.Renewal, epoch bool) decision {
+		return applies(leadership.RequestApproval{LeaseRequest: l.Request(), Note: "a new task", NewEpoch: epoch})
 	}
 	plain, _ := playEvents(t, s, 0, ask(annsLease(s), false))
 	asked, events := playEvents(t, s, 0, ask(annsLease(s), true))
@@ -140,7 +138,7 @@ func TestLeaderThatReleasesAtItsDeadlineLeavesTheApprovalToWaitFor(t *testing.T)
 		t.Errorf("the next grant: %v", got)
 	}
 	other := late
-	for _, rule := range []func(rule.Snapshot) (rule.Change, error){limits(leadership.TermPolicy{}), by("bob"), limits(s.Record.Policy.Term), released} {
+	for _, rule := range []decision{limits(leadership.TermPolicy{}), by("bob"), limits(s.Record.Policy.Term), released} {
 		other = play(t, other, 0, rule)
 	}
 	if got := refusal(by("ann"), other); got != "<nil>" {
@@ -231,15 +229,9 @@ func TestTimeWithoutAnApprovalCountsOverTerms(t *testing.T) {
 		}
 		leader := rule.Renewal{CandidateID: s.Record.LeaderID, KeyHash: s.Record.KeyHash, Token: s.Record.Token}
 		next := rule.Renewal{CandidateID: to, KeyHash: hash('x'), Token: s.Record.Token}
-		s = play(t, s, 0, func(s rule.Snapshot) (rule.Change, error) {
-			return rule.Apply(s, leadership.HandOver{LeaseRequest: leader.Request(), To: to, Within: time.Minute})
-		})
-		s = play(t, s, 0, func(s rule.Snapshot) (rule.Change, error) {
-			return rule.Apply(s, leadership.SayReady{LeaseRequest: next.Request()})
-		})
-		s = play(t, s, 0, func(s rule.Snapshot) (rule.Change, error) {
-			return rule.Apply(s, leadership.Yield{LeaseRequest: leader.Request()})
-		})
+		s = play(t, s, 0, applies(leadership.HandOver{LeaseRequest: leader.Request(), To: to, Within: time.Minute}))
+		s = play(t, s, 0, applies(leadership.SayReady{LeaseRequest: next.Request()}))
+		s = play(t, s, 0, applies(leadership.Yield{LeaseRequest: leader.Request()}))
 		return play(t, s, 0, func(s rule.Snapshot) (rule.Change, error) {
 			return rule.Acquire(s, rule.AcquireCommand{CandidateID: to, KeyHash: hash('x')})
 		})

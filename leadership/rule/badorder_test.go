@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
-	"regent/leadership/rule"
 	"regent/leadership/service"
 )
 
@@ -162,10 +161,8 @@ func errOf[T any](_ T, err error) error { return err }
 
 func TestNoMorePrincipalsJudgeThanAreCountedAndEachCountsOnce(t *testing.T) {
 	s := limitedHeld(t, leadership.TermPolicy{Verdicts: 2})
-	judge := func(actor string, v leadership.Verdict) func(rule.Snapshot) (rule.Change, error) {
-		return func(s rule.Snapshot) (rule.Change, error) {
-			return rule.Apply(s, leadership.Judge{Token: 1, Verdict: v, Evidence: "seen", Actor: actor})
-		}
+	judge := func(actor string, v leadership.Verdict) decision {
+		return applies(leadership.Judge{Token: 1, Verdict: v, Evidence: "seen", Actor: actor})
 	}
 	s = play(t, s, 0, judge("v", leadership.VerdictBad))
 	requireNothing(t, "the same verdict again", s, judge("v", leadership.VerdictBad))

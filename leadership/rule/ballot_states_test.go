@@ -13,7 +13,6 @@ import (
 // refused with the reason that counts before any ballot. A ballot that is opened is decided.
 func TestEachStateOpensABallotOrRefusesUnderEachStrategy(t *testing.T) {
 	t.Parallel()
-	type decision = func(rule.Snapshot) (rule.Change, error)
 	order := func(c leadership.Order) func(*testing.T, rule.Snapshot) rule.Snapshot {
 		return func(t *testing.T, s rule.Snapshot) rule.Snapshot {
 			return play(t, s, time.Second, ordered(c))
@@ -38,9 +37,7 @@ func TestEachStateOpensABallotOrRefusesUnderEachStrategy(t *testing.T) {
 		return rule.Apply(s, leadership.Configure{Config: config})
 	}
 	end := func(s rule.Snapshot) (rule.Change, error) { return releases(s)(s) }
-	remove := func(s rule.Snapshot) (rule.Change, error) {
-		return rule.Apply(s, leadership.Delete{Force: true})
-	}
+	remove := applies(leadership.Delete{Force: true})
 	later := func(d time.Duration, state func(*testing.T, rule.Snapshot) rule.Snapshot) func(*testing.T, rule.Snapshot) rule.Snapshot {
 		return func(t *testing.T, s rule.Snapshot) rule.Snapshot {
 			s = state(t, s)

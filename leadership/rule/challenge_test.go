@@ -18,9 +18,7 @@ func preemptible(t *testing.T, change func(*leadership.Config)) rule.Snapshot {
 		change(&config)
 	}
 	s := rule.Snapshot{Record: rule.Record{Election: "jobs"}, Now: noon, Guard: guard}
-	s = play(t, s, 0, func(s rule.Snapshot) (rule.Change, error) {
-		return rule.Apply(s, leadership.Configure{Config: config})
-	})
+	s = play(t, s, 0, applies(leadership.Configure{Config: config}))
 	return play(t, s, 0, asks(bidder("ann", 1)))
 }
 
@@ -29,10 +27,8 @@ func renews(s rule.Snapshot) (rule.Change, error) {
 	return rule.Renew(s, rule.Renewal{Election: "jobs", CandidateID: r.LeaderID, KeyHash: r.KeyHash, Token: r.Token})
 }
 
-func withdraws(id leadership.CandidateID) func(rule.Snapshot) (rule.Change, error) {
-	return func(s rule.Snapshot) (rule.Change, error) {
-		return rule.Apply(s, leadership.Withdraw{CandidateID: id})
-	}
+func withdraws(id leadership.CandidateID) decision {
+	return applies(leadership.Withdraw{CandidateID: id})
 }
 
 func needTwo(c *leadership.Config) {
@@ -43,9 +39,7 @@ func needTwo(c *leadership.Config) {
 func granted(t *testing.T, config leadership.Config) rule.Snapshot {
 	t.Helper()
 	s := rule.Snapshot{Record: rule.Record{Election: "jobs"}, Now: noon, Guard: guard}
-	s = play(t, s, 0, func(s rule.Snapshot) (rule.Change, error) {
-		return rule.Apply(s, leadership.Configure{Config: config})
-	})
+	s = play(t, s, 0, applies(leadership.Configure{Config: config}))
 	ann := present(bidder("ann", 1), "m1", "m2")
 	if s = play(t, s, 0, asks(ann)); s.Record.LeaderID == "" {
 		s = play(t, s, leadership.DefaultWindow, asks(ann))
@@ -82,9 +76,7 @@ func TestALeaderWhoseCapabilitiesAreNotKnownIsSafe(t *testing.T) {
 	s := preemptible(t, func(c *leadership.Config) { c.Ballot.Strategy, c.Ballot.Prefer = leadership.StrategyCapability, "gpu" })
 	config := s.Record.Policy.Config
 	config.Ballot.Prefer = "ssd"
-	s = play(t, s, 0, func(s rule.Snapshot) (rule.Change, error) {
-		return rule.Apply(s, leadership.Configure{Config: config})
-	})
+	s = play(t, s, 0, applies(leadership.Configure{Config: config}))
 	if bob := bidder("bob", 9); s.Record.Standing.Elected != (leadership.Bid{}) || refused(t, s, asks(bob)).Reason != leadership.ReasonHeld {
 		t.Errorf("it counts with what the policy preferred before: %+v", s.Record.Standing.Elected)
 	}
@@ -117,7 +109,7 @@ func TestALeaderThatIsChallengedHandsOverToTheChallenger(t *testing.T) {
 	if _, err := rule.Apply(s, leadership.HandOver{LeaseRequest: handing.LeaseRequest, To: "cy"}); !errors.Is(err, leadership.NotEligible) {
 		t.Errorf("to another, by name: %v", err)
 	}
-	s = play(t, s, 0, func(s rule.Snapshot) (rule.Change, error) { return rule.Apply(s, handing) })
+	s = play(t, s, 0, applies(handing))
 	if to := s.Lease().Succession.To; to != "bob" {
 		t.Errorf("the best candidate that waits is %q, want the challenger", to)
 	}
@@ -125,7 +117,7 @@ func TestALeaderThatIsChallengedHandsOverToTheChallenger(t *testing.T) {
 
 func TestAChallengeThatIsTakenBackGivesTheTermBackWhatItTook(t *testing.T) {
 	ban := leadership.Order{Kind: leadership.OrderBan, CandidateID: "bob", For: time.Minute}
-	configure := func(change func(*leadership.Config)) func(rule.Snapshot) (rule.Change, error) {
+	configure := func(change func(*leadership.Config)) decision {
 		return func(s rule.Snapshot) (rule.Change, error) {
 			config := s.Record.Policy.Config
 			change(&config)
@@ -133,7 +125,7 @@ func TestAChallengeThatIsTakenBackGivesTheTermBackWhatItTook(t *testing.T) {
 		}
 	}
 	for name, c := range map[string]struct {
-		rule    func(rule.Snapshot) (rule.Change, error)
+		rule    decision
 		because leadership.EndReason // of the end that stays
 		event   leadership.EventType
 	}{

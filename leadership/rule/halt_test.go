@@ -11,7 +11,7 @@ import (
 	"regent/leadership/rule"
 )
 
-func halting(kind leadership.OrderKind, pattern leadership.Election, reason string) func(rule.Snapshot) (rule.Change, error) {
+func halting(kind leadership.OrderKind, pattern leadership.Election, reason string) decision {
 	o := leadership.Order{Kind: kind, Election: pattern, Reason: reason}
 	if kind == leadership.OrderHalt {
 		o.For = time.Hour
@@ -65,7 +65,7 @@ func TestManyHaltsLeaveRoomForOneOfAll(t *testing.T) {
 
 func TestNoCandidateIsGrantedAHaltedElectionAndItsLeaderGoesOn(t *testing.T) {
 	var halts leadership.Overrides
-	asks := func(id leadership.CandidateID) func(rule.Snapshot) (rule.Change, error) {
+	asks := func(id leadership.CandidateID) decision {
 		return func(s rule.Snapshot) (rule.Change, error) {
 			return rule.Acquire(s, rule.AcquireCommand{CandidateID: id, KeyHash: hash(id[0]), Halts: halts})
 		}

@@ -107,9 +107,7 @@ func TestVacancyCountsFromTheLastConfigurationAndALockStaysAsItIs(t *testing.T) 
 		if at := ch.Record.RetireAt(); at.Before(now.Add(2 * time.Hour)) {
 			t.Errorf("%s: it is retired at %v", name, at)
 		}
-		if _, _, err := (rule.Codec{}).Decide(s, rule.Carried{}, func(s rule.Snapshot) (rule.Change, error) {
-			return rule.Apply(s, leadership.Configure{Config: config})
-		}); err != nil {
+		if _, _, err := (rule.Codec{}).Decide(s, rule.Carried{}, applies(leadership.Configure{Config: config})); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -81,7 +81,6 @@ func TestALeaseEndsAtItsEndForItsLeaderAndAGuardLaterForOthers(t *testing.T) {
 
 // The detail of a refusal names its reason: each case has a word that must be in it.
 func TestARefusalSaysWhatIsSo(t *testing.T) {
-	type decision = func(rule.Snapshot) (rule.Change, error)
 	check := func(token leadership.Token) decision {
 		return func(s rule.Snapshot) (rule.Change, error) {
 			return rule.Change{}, rule.Check(s, token)
@@ -93,9 +92,7 @@ func TestARefusalSaysWhatIsSo(t *testing.T) {
 		}
 	}
 	configure := func(at leadership.Revision) decision {
-		return func(s rule.Snapshot) (rule.Change, error) {
-			return rule.Apply(s, leadership.Configure{IfRevision: at, Config: leadership.Config{LockDelay: time.Hour}})
-		}
+		return applies(leadership.Configure{IfRevision: at, Config: leadership.Config{LockDelay: time.Hour}})
 	}
 	live, over := held(t, time.Second), held(t, 30*time.Second)
 	next := done(t, live, released, byBob)
@@ -236,10 +233,8 @@ func TestAKeyHasOneSpelling(t *testing.T) {
 
 func TestALeaseThatEndedInAnyWayButByItsReleaseIsFollowedAGuardLater(t *testing.T) {
 	bob := rule.AcquireCommand{CandidateID: "bob", KeyHash: hash('b')}
-	for name, end := range map[string]func(rule.Snapshot) (rule.Change, error){
-		"deleted by force": func(s rule.Snapshot) (rule.Change, error) {
-			return rule.Apply(s, leadership.Delete{Force: true})
-		},
+	for name, end := range map[string]decision{
+		"deleted by force": applies(leadership.Delete{Force: true}),
 		"renewed too late": func(s rule.Snapshot) (rule.Change, error) {
 			return rule.Lapse(s, 1, s.Record.HeartbeatAt, s.Record.LeaseEnd())
 		},

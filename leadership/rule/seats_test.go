@@ -251,9 +251,7 @@ type hall struct {
 func newHall(t *testing.T, n int, p leadership.BallotPolicy) *hall {
 	t.Helper()
 	h := &hall{t: t, whole: rule.Snapshot{Record: rule.Record{Election: "gpu"}, Now: noon}, seats: map[leadership.Election]rule.Snapshot{}, now: noon}
-	h.whole = play(t, h.whole, 0, func(s rule.Snapshot) (rule.Change, error) {
-		return rule.Apply(s, leadership.Configure{Config: leadership.Config{Seats: n, LeaseDuration: time.Hour, Ballot: p}})
-	})
+	h.whole = play(t, h.whole, 0, applies(leadership.Configure{Config: leadership.Config{Seats: n, LeaseDuration: time.Hour, Ballot: p}}))
 	h.whole.Record.Standing.Untold = 0
 	for i := range n {
 		e := leadership.Election("gpu").Seat(i + 1)

@@ -10,7 +10,7 @@ import (
 	"regent/leadership/rule"
 )
 
-func releasing(outcome leadership.Outcome, note string) func(rule.Snapshot) (rule.Change, error) {
+func releasing(outcome leadership.Outcome, note string) decision {
 	return func(s rule.Snapshot) (rule.Change, error) {
 		return rule.Apply(s, leadership.Release{LeaseRequest: annsLease(s).Request(), Outcome: outcome, Note: note})
 	}
@@ -114,7 +114,7 @@ func TestATripAndALackOfProgressAreFailures(t *testing.T) {
 			t.Errorf("%s: %+v", name, events)
 		}
 	}
-	for name, end := range map[string]func(rule.Snapshot) (rule.Change, error){
+	for name, end := range map[string]decision{
 		"an eviction": ordered(leadership.Order{Kind: leadership.OrderEvict, Token: 1}),
 		"a drain":     ordered(leadership.Order{Kind: leadership.OrderPause, Mode: leadership.PauseDrain, For: time.Second}),
 	} {

@@ -32,7 +32,7 @@ type slowStore struct {
 	deciding      bool // an Update is under way
 }
 
-func (s *slowStore) Update(_ context.Context, e leadership.Election, x rule.Expect, decide func(rule.Snapshot) (rule.Change, error)) (rule.Snapshot, error) {
+func (s *slowStore) Update(_ context.Context, e leadership.Election, x rule.Expect, decide decision) (rule.Snapshot, error) {
 	s.snap.Record.Election = e
 	s.expected = x.Change
 	s.updates++

@@ -14,24 +14,30 @@ import (
 	"regent/leadership/rule"
 )
 
+// decision is a rule with its command.
+type decision = func(rule.Snapshot) (rule.Change, error)
+
+// applies decides on a command.
+func applies(c leadership.Command) decision {
+	return func(s rule.Snapshot) (rule.Change, error) { return rule.Apply(s, c) }
+}
+
 // limitedHeld is ann's lease of 10 s, granted at noon, under the policy.
 func limitedHeld(t *testing.T, p leadership.TermPolicy) rule.Snapshot {
 	t.Helper()
 	s := rule.Snapshot{Record: rule.Record{Election: "jobs"}, Now: noon, Guard: guard}
-	s = play(t, s, 0, func(s rule.Snapshot) (rule.Change, error) {
-		return rule.Apply(s, leadership.Configure{Config: leadership.Config{LeaseDuration: 10 * time.Second, Term: p}})
-	})
+	s = play(t, s, 0, applies(leadership.Configure{Config: leadership.Config{LeaseDuration: 10 * time.Second, Term: p}}))
 	return play(t, s, 0, by("ann"))
 }
 
 // play runs the rule a while later, as a store does, and requires that it is done.
-func play(t *testing.T, s rule.Snapshot, later time.Duration, rule func(rule.Snapshot) (rule.Change, error)) rule.Snapshot {
+func play(t *testing.T, s rule.Snapshot, later time.Duration, rule decision) rule.Snapshot {
 	t.Helper()
 	s, _ = playEvents(t, s, later, rule)
 	return s
 }
 
-func playEvents(t *testing.T, s rule.Snapshot, later time.Duration, decide func(rule.Snapshot) (rule.Change, error)) (rule.Snapshot, []leadership.Event) {
+func playEvents(t *testing.T, s rule.Snapshot, later time.Duration, decide decision) (rule.Snapshot, []leadership.Event) {
 	t.Helper()
 	s.Now = s.Now.Add(later)
 	ch, carried, err := rule.Codec{}.Decide(s, rule.Carried{}, decide)
@@ -46,24 +52,24 @@ func playEvents(t *testing.T, s rule.Snapshot, later time.Duration, decide func(
 	return s, ch.Events
 }
 
-func by(id leadership.CandidateID) func(rule.Snapshot) (rule.Change, error) {
+func by(id leadership.CandidateID) decision {
 	return func(s rule.Snapshot) (rule.Change, error) {
 		return rule.Acquire(s, rule.AcquireCommand{CandidateID: id, KeyHash: hash(id[0])})
 	}
 }
 
-func ordered(c leadership.Order) func(rule.Snapshot) (rule.Change, error) {
+func ordered(c leadership.Order) decision {
 	if c.Reason == "" {
 		c.Reason = "because"
 	}
 	if c.Actor == "" {
 		c.Actor = "op"
 	}
-	return func(s rule.Snapshot) (rule.Change, error) { return rule.Apply(s, c) }
+	return applies(c)
 }
 
 // reporting is ann's renewal with a report.
-func reporting(t *testing.T, token leadership.Token, report string) func(rule.Snapshot) (rule.Change, error) {
+func reporting(t *testing.T, token leadership.Token, report string) decision {
 	t.Helper()
 	text, err := leadership.ParseReport([]byte(report))
 	require.NoError(t, err)
@@ -72,7 +78,7 @@ func reporting(t *testing.T, token leadership.Token, report string) func(rule.Sn
 	}
 }
 
-func refusal(rule func(rule.Snapshot) (rule.Change, error), s rule.Snapshot) leadership.Reason {
+func refusal(rule decision, s rule.Snapshot) leadership.Reason {
 	_, err := rule(s)
 	var e *leadership.Error
 	if !errors.As(err, &e) || e.Detail == "" {
@@ -111,9 +117,7 @@ func TestEachRuleObeysEachOrderAndForgetsNone(t *testing.T) {
 		"deleted and recreated": func(t *testing.T, s rule.Snapshot) rule.Snapshot {
 			config := s.Record.Policy.Config
 			s = play(t, s, 0, deleted)
-			return play(t, s, 11*time.Second, func(s rule.Snapshot) (rule.Change, error) {
-				return rule.Apply(s, leadership.Configure{Config: config})
-			})
+			return play(t, s, 11*time.Second, applies(leadership.Configure{Config: config}))
 		},
 		"unlocked": func(t *testing.T, s rule.Snapshot) rule.Snapshot { return play(t, s, 0, unlocked) },
 		"carried": func(t *testing.T, s rule.Snapshot) rule.Snapshot {
@@ -173,21 +177,21 @@ func TestOrderedEndComesAtThePromisedEndAndIsTakenBackByTheOrdersOwnLift(t *test
 	lift := ordered(leadership.Order{Kind: leadership.OrderLift, Override: "assign-3"})
 	evict := ordered(leadership.Order{Kind: leadership.OrderEvict})
 	for name, c := range map[string]struct {
-		orders  []func(rule.Snapshot) (rule.Change, error)
+		orders  []decision
 		because leadership.EndReason
 	}{
-		"drain":                        {[]func(rule.Snapshot) (rule.Change, error){drain}, leadership.EndsDrained},
-		"drain, resume":                {[]func(rule.Snapshot) (rule.Change, error){drain, resume}, ""},
-		"assign":                       {[]func(rule.Snapshot) (rule.Change, error){assign}, leadership.EndsHandOver},
-		"assign, lift":                 {[]func(rule.Snapshot) (rule.Change, error){assign, lift}, ""},
-		"assign, drain, resume":        {[]func(rule.Snapshot) (rule.Change, error){assign, drain, resume}, leadership.EndsHandOver},
-		"assign, drain, lift":          {[]func(rule.Snapshot) (rule.Change, error){assign, drain, lift}, leadership.EndsDrained},
-		"assign, drain, lift, resume":  {[]func(rule.Snapshot) (rule.Change, error){assign, drain, lift, resume}, ""},
-		"evict":                        {[]func(rule.Snapshot) (rule.Change, error){evict}, leadership.EndsEvicted},
-		"drain, evict, resume":         {[]func(rule.Snapshot) (rule.Change, error){drain, evict, resume}, leadership.EndsEvicted},
-		"evict, drain, resume":         {[]func(rule.Snapshot) (rule.Change, error){evict, drain, resume}, leadership.EndsEvicted},
-		"assign to bob, assign to ann": {[]func(rule.Snapshot) (rule.Change, error){assign, ordered(leadership.Order{Kind: leadership.OrderAssign, CandidateID: "ann", For: time.Minute})}, ""},
-		"drain, freeze instead":        {[]func(rule.Snapshot) (rule.Change, error){drain, ordered(leadership.Order{Kind: leadership.OrderPause, For: time.Minute})}, ""},
+		"drain":                        {[]decision{drain}, leadership.EndsDrained},
+		"drain, resume":                {[]decision{drain, resume}, ""},
+		"assign":                       {[]decision{assign}, leadership.EndsHandOver},
+		"assign, lift":                 {[]decision{assign, lift}, ""},
+		"assign, drain, resume":        {[]decision{assign, drain, resume}, leadership.EndsHandOver},
+		"assign, drain, lift":          {[]decision{assign, drain, lift}, leadership.EndsDrained},
+		"assign, drain, lift, resume":  {[]decision{assign, drain, lift, resume}, ""},
+		"evict":                        {[]decision{evict}, leadership.EndsEvicted},
+		"drain, evict, resume":         {[]decision{drain, evict, resume}, leadership.EndsEvicted},
+		"evict, drain, resume":         {[]decision{evict, drain, resume}, leadership.EndsEvicted},
+		"assign to bob, assign to ann": {[]decision{assign, ordered(leadership.Order{Kind: leadership.OrderAssign, CandidateID: "ann", For: time.Minute})}, ""},
+		"drain, freeze instead":        {[]decision{drain, ordered(leadership.Order{Kind: leadership.OrderPause, For: time.Minute})}, ""},
 	} {
 		s := limitedHeld(t, leadership.TermPolicy{})
 		for _, o := range c.orders {
@@ -214,13 +218,13 @@ func TestATripEndsTheTermAndBarsGrantsUntilThePromisedEndAndTheCandidateForTheCo
 	}
 	judge := leadership.Judge{Token: 1, Verdict: leadership.VerdictBad, Evidence: "nonsense", Actor: "v"}
 	for name, c := range map[string]struct {
-		rule        func(rule.Snapshot) (rule.Change, error)
+		rule        decision
 		why, detail string
 	}{
 		"over budget": {reporting(t, 1, `{"tokensUsed":101}`), "tokensUsed is 101, and its budget is 100", `{"budget":100,"counter":"tokensUsed","until":"2026-01-01T12:01:03Z","value":101}`},
 		"error rate":  {reporting(t, 1, `{"calls":5,"errors":3}`), "3 of 5 calls have failed, and at most 0.5 may", `{"calls":5,"errorRate":0.5,"errors":3,"until":"2026-01-01T12:01:03Z"}`},
 		"verdicts": {
-			func(s rule.Snapshot) (rule.Change, error) { return rule.Apply(s, judge) },
+			applies(judge),
 			"1 verifiers judged its work bad", `{"badVerdicts":1,"until":"2026-01-01T12:01:03Z","verdicts":1}`,
 		},
 	} {
@@ -322,7 +326,7 @@ func TestAProbationThatIsOverIsForgottenHoweverTheTermEnds(t *testing.T) {
 		"expired":  func(s rule.Snapshot) rule.Snapshot { return play(t, s, time.Minute, rule.Expire) },
 		"run out":  func(s rule.Snapshot) rule.Snapshot { return at(s, s.Now.Add(time.Minute)) },
 		"handed over": func(s rule.Snapshot) rule.Snapshot {
-			for _, rule := range []func(rule.Snapshot) (rule.Change, error){handOver("bob", time.Minute), ready("bob", 'b'), yield, byBob} {
+			for _, rule := range []decision{handOver("bob", time.Minute), ready("bob", 'b'), yield, byBob} {
 				s = play(t, s, 0, rule)
 			}
 			return s
@@ -427,10 +431,8 @@ func TestLeaderWithoutProgressThatReleasesAtItsDeadlineIsKeptOut(t *testing.T) {
 }
 
 // limits configures the limits of a term, and nothing else.
-func limits(p leadership.TermPolicy) func(rule.Snapshot) (rule.Change, error) {
-	return func(s rule.Snapshot) (rule.Change, error) {
-		return rule.Apply(s, leadership.Configure{Config: leadership.Config{Term: p}})
-	}
+func limits(p leadership.TermPolicy) decision {
+	return applies(leadership.Configure{Config: leadership.Config{Term: p}})
 }
 
 func TestLimitThatIsNoLongerConfiguredIsLiftedAtOnce(t *testing.T) {

@@ -27,7 +27,7 @@ func elsewhere() rule.Snapshot {
 }
 
 // done is s after a command that cannot fail.
-func done(t *testing.T, s rule.Snapshot, rules ...func(rule.Snapshot) (rule.Change, error)) rule.Snapshot {
+func done(t *testing.T, s rule.Snapshot, rules ...decision) rule.Snapshot {
 	t.Helper()
 	for _, rule := range rules {
 		ch, err := rule(s)
@@ -41,10 +41,8 @@ func deleted(s rule.Snapshot) (rule.Change, error) {
 	return rule.Apply(s, leadership.Delete{Force: true})
 }
 
-func configured(lock time.Duration) func(rule.Snapshot) (rule.Change, error) {
-	return func(s rule.Snapshot) (rule.Change, error) {
-		return rule.Apply(s, leadership.Configure{Config: leadership.Config{LockDelay: lock}})
-	}
+func configured(lock time.Duration) decision {
+	return applies(leadership.Configure{Config: leadership.Config{LockDelay: lock}})
 }
 
 func released(s rule.Snapshot) (rule.Change, error) {

@@ -49,13 +49,9 @@ func waits(t *testing.T) map[string]rule.Snapshot {
 	both.Record.Policy.LockDelay = time.Hour
 
 	forced := long
-	for _, rule := range []func(rule.Snapshot) (rule.Change, error){
-		func(s rule.Snapshot) (rule.Change, error) {
-			return rule.Apply(s, leadership.Delete{Force: true})
-		},
-		func(s rule.Snapshot) (rule.Change, error) {
-			return rule.Apply(s, leadership.Configure{})
-		},
+	for _, rule := range []decision{
+		applies(leadership.Delete{Force: true}),
+		applies(leadership.Configure{}),
 	} {
 		ch, err := rule(forced)
 		require.NoError(t, err)

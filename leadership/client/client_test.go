@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/httpapi"
@@ -188,9 +189,8 @@ func TestPathOfTheServerIsAPrefix(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.StripPrefix("/regent", api(t, memory.New(memory.Config{}))))
 	t.Cleanup(server.Close)
-	if _, err := clientOf(t, server.URL+"/regent/", nil).List(t.Context(), leadership.ListRequest{}); err != nil {
-		t.Error(err)
-	}
+	_, err := clientOf(t, server.URL+"/regent/", nil).List(t.Context(), leadership.ListRequest{})
+	assert.NoError(t, err)
 }
 
 func TestNothingIsSentOverPlainHTTPToAnotherMachine(t *testing.T) {
@@ -211,14 +211,12 @@ func TestNothingIsSentOverPlainHTTPToAnotherMachine(t *testing.T) {
 			t.Errorf("server %q: %v; want ErrPlainHTTP and what to do", server, err)
 		}
 		config.Insecure = true
-		if _, err := client.New(config); err != nil {
-			t.Errorf("server %q, Insecure: %v", server, err)
-		}
+		_, err := client.New(config)
+		assert.NoError(t, err, "server %q, Insecure", server)
 	}
 	for _, server := range []string{"http://127.0.0.1:8080", "http://127.8.9.10", "http://[::1]:8080", "http://[::ffff:127.0.0.1]", "http://LocalHost:80", "https://regent.example/", "http://[::1]:8080/prefix/"} {
-		if _, err := client.New(client.Config{Server: server}); err != nil {
-			t.Errorf("server %q: %v", server, err)
-		}
+		_, err := client.New(client.Config{Server: server})
+		assert.NoError(t, err, "server %q", server)
 	}
 }
 

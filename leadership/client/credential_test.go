@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/httpapi/apitest"
@@ -136,9 +137,7 @@ func TestEachRequestCarriesTheToken(t *testing.T) {
 	c.Get(ctx, "planner")
 	c.Acquire(ctx, leadership.AcquireRequest{Election: "planner", CandidateID: "ann"})
 	for _, err := range c.Watch(ctx, client.WatchRequest{Election: "planner", Connection: func(error) { cancel() }}) {
-		if !errors.Is(err, context.Canceled) {
-			t.Error(err)
-		}
+		assert.ErrorIs(t, err, context.Canceled)
 	}
 	if got := strings.Join(sent, ", "); got != "Bearer token-0, Bearer token-1, Bearer token-2" {
 		t.Errorf("sent %s", got)

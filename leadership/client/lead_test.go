@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/httpapi/apitest"
@@ -72,9 +73,7 @@ func TestALeaseIsGivenBackOnlyAfterTheFunctionHasReturned(t *testing.T) {
 				return nil
 			})
 		}
-		if err := run(); err != nil {
-			t.Errorf("a leader that was asked to stop, and did, failed: %v", err)
-		}
+		assert.NoError(t, run(), "a leader that was asked to stop, and did, failed")
 		if led := <-next; led.Before(returned) || led.Sub(returned) > time.Second {
 			t.Errorf("the next leader leads %v after the function returned", led.Sub(returned))
 		}
@@ -97,9 +96,7 @@ func TestAFunctionThatDoesNotReturnLetsTheLeaseRunOutAndIsReported(t *testing.T)
 			time.Sleep(time.Second)
 			return nil
 		})
-		if !errors.Is(err, client.ErrOverran) {
-			t.Errorf("Run returned %v, want %v", err, client.ErrOverran)
-		}
+		assert.ErrorIs(t, err, client.ErrOverran, "Run")
 		if got := leader(t, server); got != "bob" {
 			t.Errorf("after the late release %q leads", got)
 		}
@@ -118,9 +115,8 @@ func TestAFunctionThatPanicsLeavesTheLeaseToRunOut(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, server *clienttest.Server) {
-				if _, err := server.Client(client.Candidate{}).Do(t.Context(), leadership.Configure{Election: "reports", Config: leadership.Config{LeaseDuration: 30 * time.Second, Promotion: true}}); err != nil {
-					t.Fatal(err)
-				}
+				_, err := server.Client(client.Candidate{}).Do(t.Context(), leadership.Configure{Election: "reports", Config: leadership.Config{LeaseDuration: 30 * time.Second, Promotion: true}})
+				require.NoError(t, err)
 				config := server.Config()
 				config.Candidate, config.OnPromotion = named("ann"), c.promote
 				func() {
@@ -215,9 +211,7 @@ func TestALeaderThatIsOverruledStopsAtItsNextRenewal(t *testing.T) {
 		if d := time.Since(began); d > 10*time.Second {
 			t.Errorf("it stopped after %v", d)
 		}
-		if err := l.Resign(t.Context()); err != nil {
-			t.Errorf("to resign from a lost lease: %v", err)
-		}
+		assert.NoError(t, l.Resign(t.Context()), "to resign from a lost lease")
 		if cause := context.Cause(l.Context()); !errors.Is(cause, client.ErrLost) {
 			t.Errorf("the cause is %v", cause)
 		}
@@ -263,9 +257,7 @@ func TestLostServerStopsALeaderAtItsDeadlineAndNotBefore(t *testing.T) {
 					}
 					return err
 				})
-				if !errors.Is(err, c.ends) {
-					t.Errorf("Run returned %v", err)
-				}
+				assert.ErrorIs(t, err, c.ends, "Run")
 				requireLines(t, log.String(), c.lines)
 			})
 		})

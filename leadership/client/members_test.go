@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"regent/leadership"
 	"regent/leadership/client"
 	"regent/leadership/client/clienttest"
@@ -86,9 +88,7 @@ func TestAMemberJoinsAgainEveryThirdOfItsTTLAndLeavesAtTheEnd(t *testing.T) {
 		if err != nil || len(m.Members) != 2 || m.Members[1].ID != "node-2" || m.Members[1].Role != leadership.RoleWorker || m.Members[1].Note != "shard 3" {
 			t.Errorf("the members are %+v, %v", m, err)
 		}
-		if err := stop(); err != nil {
-			t.Errorf("it ends with %v", err)
-		}
+		assert.NoError(t, stop())
 		if m, err := server.Client(client.Candidate{}).Members(t.Context(), "reports"); err != nil || len(m.Members) != 1 {
 			t.Errorf("after it has left the members are %+v, %v", m, err)
 		}
@@ -119,9 +119,7 @@ func TestAMemberLeavesOnlyWhenItsJoinIsAnswered(t *testing.T) {
 			arrives := make(chan *http.Response, 1)
 			time.AfterFunc(time.Second, func() {
 				response, err := transport.RoundTrip(r.WithContext(context.WithoutCancel(r.Context())))
-				if err != nil {
-					t.Error(err)
-				}
+				assert.NoError(t, err)
 				arrives <- response
 			})
 			select {
@@ -131,9 +129,7 @@ func TestAMemberLeavesOnlyWhenItsJoinIsAnswered(t *testing.T) {
 				return response, nil
 			}
 		})
-		if err := slow.Member(ctx, "reports", client.MemberConfig{ID: "node-2"}); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, slow.Member(ctx, "reports", client.MemberConfig{ID: "node-2"}))
 		time.Sleep(time.Second)
 		if m, err := server.Client(client.Candidate{}).Members(t.Context(), "reports"); err != nil || len(m.Members) != 1 {
 			t.Errorf("after it has left the members are %+v, %v", m, err)
@@ -206,9 +202,7 @@ func TestAMemberGoesOnUntilAnErrorThatStays(t *testing.T) {
 		}
 		ann.Resign(t.Context())
 	})
-	if err := (&scriptedServer{}).client(t).Member(t.Context(), "reports", client.MemberConfig{ID: "x", TTL: time.Second}); !errors.Is(err, leadership.InvalidArgument) {
-		t.Errorf("a TTL that is too short: %v", err)
-	}
+	assert.ErrorIs(t, (&scriptedServer{}).client(t).Member(t.Context(), "reports", client.MemberConfig{ID: "x", TTL: time.Second}), leadership.InvalidArgument, "a TTL that is too short")
 }
 
 func TestAnswersAboutAnotherElectionOrTokenAreNotBelieved(t *testing.T) {
@@ -334,9 +328,7 @@ func TestAWaitForFollowersEndsWithItsContext(t *testing.T) {
 		if err := l.AwaitFollowers(ctx, 1); !errors.Is(err, context.DeadlineExceeded) || !l.Valid() {
 			t.Errorf("it ends with %v; valid: %t", err, l.Valid())
 		}
-		if err := l.AwaitFollowers(t.Context(), 0); !errors.Is(err, leadership.InvalidArgument) {
-			t.Errorf("to await nothing: %v", err)
-		}
+		assert.ErrorIs(t, l.AwaitFollowers(t.Context(), 0), leadership.InvalidArgument, "to await nothing")
 		l.Resign(t.Context())
 	})
 }
@@ -364,9 +356,7 @@ func TestALeaderIsFollowedByTheMembersThatHaveJoined(t *testing.T) {
 			t.Errorf("Run returned %v after %v; want that members follow at once", err, took)
 		}
 		stop()
-		if err := errors.Join(<-ended, <-ended); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, errors.Join(<-ended, <-ended))
 		if m, err := server.Client(who).Members(t.Context(), "reports"); err != nil || len(m.Members) != 0 {
 			t.Errorf("after they have left: %+v, %v", m, err)
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -86,9 +87,7 @@ func TestALeaderIsToldThatItMustNotWriteAndThatItMay(t *testing.T) {
 		server.Heal()
 		quorate(t, server)
 		told("by a renewal, that the policy asks for no quorum any more", 12*time.Second, client.NoticeWritable)
-		if err := l.Resign(t.Context()); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, l.Resign(t.Context()))
 	})
 }
 

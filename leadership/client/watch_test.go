@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
 
 	"regent/leadership"
 	"regent/leadership/client"
@@ -65,9 +66,7 @@ func TestInvalidRequestIsNotSent(t *testing.T) {
 	t.Parallel()
 	c := clientOf(t, "http://localhost", &scriptedServer{acts: []http.HandlerFunc{func(http.ResponseWriter, *http.Request) { t.Error("a request was sent") }}})
 	for _, err := range c.Observe(t.Context(), "") {
-		if !errors.Is(err, leadership.InvalidArgument) {
-			t.Errorf("to observe no election: %v", err)
-		}
+		assert.ErrorIs(t, err, leadership.InvalidArgument, "to observe no election")
 	}
 	for field, requests := range map[string][]client.WatchRequest{
 		"election": {{Election: "../planner"}, {Election: "A"}},

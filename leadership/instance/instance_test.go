@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -171,17 +172,15 @@ func (c *cluster) renew(on *instance.Instance, lease leadership.LeaseRequest, du
 	c.Helper()
 	for begin := time.Now(); time.Since(begin) < during; {
 		time.Sleep(10 * time.Second)
-		if _, err := on.Renew(c.Context(), lease); err != nil {
-			c.Fatal(err)
-		}
+		_, err := on.Renew(c.Context(), lease)
+		require.NoError(c, err)
 	}
 }
 
 func (c *cluster) release(on *instance.Instance, lease leadership.LeaseRequest) {
 	c.Helper()
-	if _, err := on.Do(c.Context(), leadership.Release{LeaseRequest: lease}); err != nil {
-		c.Fatal(err)
-	}
+	_, err := on.Do(c.Context(), leadership.Release{LeaseRequest: lease})
+	require.NoError(c, err)
 }
 
 func (c *cluster) read(on *instance.Instance) leadership.Reading {
@@ -360,9 +359,7 @@ func TestDrainAnswersWaitingCallers(t *testing.T) {
 		synctest.Wait()
 		c.a.Drain(t.Context(), gone)
 		for range 4 {
-			if err := <-answers; !errors.Is(err, gone) {
-				t.Errorf("answered with %v", err)
-			}
+			assert.ErrorIs(t, <-answers, gone)
 		}
 	})
 }
@@ -391,9 +388,8 @@ func TestALongPollThatCannotKnowDoesNotSayThatNothingCame(t *testing.T) {
 	t.Parallel()
 	away := fmt.Errorf("the history: %w: %w", leadership.StoreUnavailable, context.DeadlineExceeded)
 	i := alone(t, failing(memory.New(memory.Config{}), "Events", func(leadership.Election) error { return away }))
-	if _, err := i.Acquire(t.Context(), leadership.AcquireRequest{Election: "jobs", CandidateID: "ann"}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := i.Acquire(t.Context(), leadership.AcquireRequest{Election: "jobs", CandidateID: "ann"})
+	require.NoError(t, err)
 	_, news, err := i.Await(t.Context(), leadership.ReadRequest{Election: "jobs", Known: 1}, time.Minute)
 	if news || !errors.Is(err, leadership.StoreUnavailable) {
 		t.Errorf("news %t, %v; want that the store is away", news, err)
@@ -405,18 +401,16 @@ func TestAStrongLongPollAsksTheStore(t *testing.T) {
 	store := memory.New(memory.Config{})
 	i, elsewhere := alone(t, store), service.New(store.Open())
 	key := leadership.NewKey()
-	if _, err := elsewhere.Acquire(t.Context(), leadership.AcquireRequest{Election: "jobs", CandidateID: "ann", Key: &key}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := elsewhere.Acquire(t.Context(), leadership.AcquireRequest{Election: "jobs", CandidateID: "ann", Key: &key})
+	require.NoError(t, err)
 	_, w, err := i.Watch(t.Context(), leadership.WatchRequest{Election: "jobs"})
 	require.NoError(t, err)
 	defer w.Close()
 	if _, err := w.Ready(t.Context()); err != nil { // from now on the instance believes to know
 		t.Fatal(err)
 	}
-	if _, err := elsewhere.Do(t.Context(), leadership.Release{LeaseRequest: leadership.LeaseRequest{Election: "jobs", CandidateID: "ann", Key: key, Token: 1}}); err != nil {
-		t.Fatal(err)
-	}
+	_, err = elsewhere.Do(t.Context(), leadership.Release{LeaseRequest: leadership.LeaseRequest{Election: "jobs", CandidateID: "ann", Key: key, Token: 1}})
+	require.NoError(t, err)
 	r, news, err := i.Await(t.Context(), leadership.ReadRequest{Election: "jobs", Known: 1, Strong: true}, time.Minute)
 	if err != nil || !news || r.Revision != 2 {
 		t.Errorf("%+v, %t, %v; want the release", r, news, err)
@@ -496,9 +490,8 @@ func TestOthersHearOfAChangeWhoseCallerDidNot(t *testing.T) {
 			}
 		}
 		lose.Store(true)
-		if _, err := i.Do(ctx, leadership.Release{LeaseRequest: lease(ann)}); !errors.Is(err, leadership.OutcomeUnknown) {
-			t.Fatal(err)
-		}
+		_, err = i.Do(ctx, leadership.Release{LeaseRequest: lease(ann)})
+		require.ErrorIs(t, err, leadership.OutcomeUnknown)
 		heard(leadership.EventReleased)
 		ann, err = i.Acquire(ctx, leadership.AcquireRequest{Election: "jobs", CandidateID: "ann", LeaseDuration: time.Hour})
 		require.NoError(t, err)
@@ -512,9 +505,8 @@ func TestOthersHearOfAChangeWhoseCallerDidNot(t *testing.T) {
 		})
 		synctest.Wait()
 		lose.Store(true)
-		if _, err := i.Do(ctx, leadership.Release{LeaseRequest: lease(ann)}); !errors.Is(err, leadership.OutcomeUnknown) {
-			t.Fatal(err)
-		}
+		_, err = i.Do(ctx, leadership.Release{LeaseRequest: lease(ann)})
+		require.ErrorIs(t, err, leadership.OutcomeUnknown)
 		heard(leadership.EventReleased)
 	})
 }

@@ -19,9 +19,8 @@ import (
 func (c *cluster) reports(on *instance.Instance, lease leadership.LeaseRequest, progress int) {
 	c.Helper()
 	lease.Report = fmt.Appendf(nil, `{"progress":%d}`, progress)
-	if _, err := on.Renew(c.Context(), lease); err != nil {
-		c.Fatal(err)
-	}
+	_, err := on.Renew(c.Context(), lease)
+	require.NoError(c, err)
 }
 
 // told returns the report that the watch is told of within the time; nil for none.
@@ -49,9 +48,8 @@ func TestAReportReachesTheWatchersOfTheInstanceThatTheLeaderRenewsAt(t *testing.
 		if again := told(t, w, time.Second); again != nil {
 			t.Errorf("told of %+v, which the reader began with", again)
 		}
-		if _, err := c.a.Renew(t.Context(), lease); err != nil {
-			t.Fatal(err)
-		}
+		_, err = c.a.Renew(t.Context(), lease)
+		require.NoError(t, err)
 		if again := told(t, w, 2*time.Second); again != nil {
 			t.Errorf("told of %+v after a renewal without a report", again)
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -173,15 +174,13 @@ func TestNoMorePrincipalsJudgeThanAreCountedAndEachCountsOnce(t *testing.T) {
 	for i := range leadership.MaxVerdicts - 1 {
 		s = play(t, s, 0, judge(strings.Repeat("g", i+1), leadership.VerdictGood))
 	}
-	if _, err := judge("one more", leadership.VerdictGood)(s); !errors.Is(err, leadership.LimitExceeded) {
-		t.Errorf("one more: %v", err)
-	}
+	_, err := judge("one more", leadership.VerdictGood)(s)
+	assert.ErrorIs(t, err, leadership.LimitExceeded, "one more")
 	if s, events := playEvents(t, s, 0, judge("v", leadership.VerdictBad)); s.Live() || len(events) != 2 || events[0].Actor != "v" || events[0].Detail != `{"bad":2,"good":15,"verdict":"bad"}` {
 		t.Errorf("two bad ones: %+v", events)
 	}
-	if _, err := judge("v", leadership.VerdictBad)(play(t, s, time.Minute, by("bob"))); !errors.Is(err, leadership.TokenStale) {
-		t.Errorf("a term that is over: %v", err)
-	}
+	_, err = judge("v", leadership.VerdictBad)(play(t, s, time.Minute, by("bob")))
+	assert.ErrorIs(t, err, leadership.TokenStale, "a term that is over")
 }
 
 func TestPrincipalWithALongNameGivesOrders(t *testing.T) {

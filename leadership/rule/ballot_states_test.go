@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/rule"
 	"regent/leadership/service"
@@ -145,9 +147,8 @@ func TestTheDrawOfATermWasFixedWhenTheTermBeforeBegan(t *testing.T) {
 func TestAServiceDrawsASecretForEachCall(t *testing.T) {
 	store := &slowStore{snap: rule.Snapshot{Now: noon}}
 	s := service.New(store)
-	if _, err := s.Do(t.Context(), leadership.Configure{Election: "jobs", Config: leadership.Config{Ballot: leadership.BallotPolicy{Strategy: leadership.StrategyRandom, Window: leadership.NoWindow}}}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := s.Do(t.Context(), leadership.Configure{Election: "jobs", Config: leadership.Config{Ballot: leadership.BallotPolicy{Strategy: leadership.StrategyRandom, Window: leadership.NoWindow}}})
+	require.NoError(t, err)
 	seen := make(map[string]bool)
 	for range 10 {
 		g, err := s.Acquire(t.Context(), leadership.AcquireRequest{Election: "jobs", CandidateID: "ann"})
@@ -155,9 +156,8 @@ func TestAServiceDrawsASecretForEachCall(t *testing.T) {
 			t.Fatalf("%q, %v", g.DrawSecret, err)
 		}
 		seen[g.DrawSecret] = true
-		if _, err := s.Do(t.Context(), leadership.Release{LeaseRequest: leadership.LeaseRequest{Election: "jobs", CandidateID: "ann", Key: g.Key, Token: g.Token}}); err != nil {
-			t.Fatal(err)
-		}
+		_, err = s.Do(t.Context(), leadership.Release{LeaseRequest: leadership.LeaseRequest{Election: "jobs", CandidateID: "ann", Key: g.Key, Token: g.Token}})
+		require.NoError(t, err)
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/rule"
 )
@@ -35,9 +37,7 @@ func tried(t *testing.T, s rule.Snapshot, later time.Duration, rule decision) ru
 	t.Helper()
 	s.Now = s.Now.Add(later)
 	if _, err := rule(s); err != nil {
-		if !errors.Is(err, leadership.LeaseHeld) {
-			t.Fatal(err)
-		}
+		require.ErrorIs(t, err, leadership.LeaseHeld)
 		return s
 	}
 	return play(t, s, 0, rule)

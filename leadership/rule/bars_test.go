@@ -1,10 +1,11 @@
 package rule_test
 
 import (
-	"errors"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/assert"
 
 	"regent/leadership"
 	"regent/leadership/rule"
@@ -100,7 +101,6 @@ func TestALiftedCooldownBarsNoLongerAndANoticeEndsNoTerm(t *testing.T) {
 	if !notify.Live() || len(events) != 2 || events[1].Type != leadership.EventTripped {
 		t.Errorf("a verdict only notifies: %+v of %+v", events, notify.Record)
 	}
-	if _, err := service.New(&slowStore{}).Do(t.Context(), leadership.Withdraw{Election: "jobs", CandidateID: "a b"}); !errors.Is(err, leadership.InvalidArgument) {
-		t.Errorf("a withdrawal of no possible candidate: %v", err)
-	}
+	_, err := service.New(&slowStore{}).Do(t.Context(), leadership.Withdraw{Election: "jobs", CandidateID: "a b"})
+	assert.ErrorIs(t, err, leadership.InvalidArgument, "a withdrawal of no possible candidate")
 }

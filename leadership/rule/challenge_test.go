@@ -1,9 +1,10 @@
 package rule_test
 
 import (
-	"errors"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/assert"
 
 	"regent/leadership"
 	"regent/leadership/rule"
@@ -106,9 +107,8 @@ func TestAChallengerWithoutAQuorumIsToldWhatIsMissing(t *testing.T) {
 func TestALeaderThatIsChallengedHandsOverToTheChallenger(t *testing.T) {
 	s := play(t, preemptible(t, nil), time.Second, asks(bidder("bob", 2)))
 	handing := leadership.HandOver{LeaseRequest: annsLease(s).Request(), To: "cy", Chosen: true}
-	if _, err := rule.Apply(s, leadership.HandOver{LeaseRequest: handing.LeaseRequest, To: "cy"}); !errors.Is(err, leadership.NotEligible) {
-		t.Errorf("to another, by name: %v", err)
-	}
+	_, err := rule.Apply(s, leadership.HandOver{LeaseRequest: handing.LeaseRequest, To: "cy"})
+	assert.ErrorIs(t, err, leadership.NotEligible, "to another, by name")
 	s = play(t, s, 0, applies(handing))
 	if to := s.Lease().Succession.To; to != "bob" {
 		t.Errorf("the best candidate that waits is %q, want the challenger", to)

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"regent/leadership"
 	"regent/leadership/rule"
 )
@@ -21,9 +23,8 @@ func halting(kind leadership.OrderKind, pattern leadership.Election, reason stri
 
 func TestAHaltStandsForItsPatternUntilItIsReplacedOrLifted(t *testing.T) {
 	s := rule.Snapshot{Record: rule.Record{Election: leadership.HaltsElection}, Now: noon, Guard: guard}
-	if _, err := halting(leadership.OrderUnhalt, "jobs.*", "x")(s); !errors.Is(err, leadership.NotFound) {
-		t.Errorf("before the first halt there is one to lift: %v", err)
-	}
+	_, err := halting(leadership.OrderUnhalt, "jobs.*", "x")(s)
+	assert.ErrorIs(t, err, leadership.NotFound, "before the first halt there is one to lift")
 	s = play(t, s, 0, halting(leadership.OrderHalt, "jobs.*", "poisoned"))
 	requireNothing(t, "the same halt again", s, halting(leadership.OrderHalt, "jobs.*", "poisoned"))
 	s = play(t, s, time.Second, halting(leadership.OrderHalt, "*", "all"))
@@ -36,9 +37,8 @@ func TestAHaltStandsForItsPatternUntilItIsReplacedOrLifted(t *testing.T) {
 		t.Errorf("the halts are %+v", all)
 	}
 	late := leadership.Order{Kind: leadership.OrderUnhalt, Election: "*", IfRevision: 1}
-	if _, err := ordered(late)(s); !errors.Is(err, leadership.RevisionMismatch) {
-		t.Errorf("a late copy: %v", err)
-	}
+	_, err = ordered(late)(s)
+	assert.ErrorIs(t, err, leadership.RevisionMismatch, "a late copy")
 	requireNothing(t, "the lift of another pattern", s, halting(leadership.OrderUnhalt, "job*", "x"))
 	s, events = playEvents(t, s, time.Second, halting(leadership.OrderUnhalt, "*", "mended"))
 	if left := s.Orders().List(); events[0].Type != leadership.EventLifted || len(left) != 1 || left[0].Elections != "jobs.*" {

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/rule"
 	"regent/leadership/service"
@@ -144,9 +146,8 @@ func TestAThousandThatCannotBeRetiredStopNoOther(t *testing.T) {
 			r.Election = leadership.Election(fmt.Sprintf("good-%d", i))
 		}
 		r.Config.RetireAfter = time.Hour
-		if _, err := s.Do(t.Context(), r); err != nil {
-			t.Fatal(err)
-		}
+		_, err := s.Do(t.Context(), r)
+		require.NoError(t, err)
 		now = now.Add(time.Millisecond)
 	}
 	now = now.Add(2 * time.Hour)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -161,9 +162,8 @@ func TestALeaderThatAcquiresAgainTellsOfALongerLeaseOnly(t *testing.T) {
 func TestTheLastTokenIsNeverFollowedByAnother(t *testing.T) {
 	s := held(t, time.Hour)
 	s.Record.Token, s.Record.Revision = leadership.MaxToken, 1<<60
-	if _, err := rule.Acquire(s, rule.AcquireCommand{CandidateID: "bob", KeyHash: hash('b')}); !errors.Is(err, leadership.RecordCorrupt) {
-		t.Errorf("got %v, want %s", err, leadership.RecordCorrupt)
-	}
+	_, err := rule.Acquire(s, rule.AcquireCommand{CandidateID: "bob", KeyHash: hash('b')})
+	assert.ErrorIs(t, err, leadership.RecordCorrupt)
 	s.Now = noon
 	if ch, err := approve("op", leadership.MaxToken, 0, true)(s); !errors.Is(err, leadership.RecordCorrupt) || !ch.Empty() {
 		t.Errorf("a new epoch: %+v, %v; want %s", ch.Events, err, leadership.RecordCorrupt)
@@ -194,13 +194,9 @@ func TestVerifyRefusesWhatCannotBe(t *testing.T) {
 		"history of an election unseen":  func(s *rule.Snapshot, _ *rule.Newest) { s.Record = rule.Record{Election: "jobs"} },
 	} {
 		s, newest := held(t, time.Second), rule.Newest{Revision: 1, Token: 1}
-		if err := rule.Verify(s, newest); err != nil {
-			t.Fatalf("the whole record: %v", err)
-		}
+		require.NoError(t, rule.Verify(s, newest), "the whole record")
 		spoil(&s, &newest)
-		if err := rule.Verify(s, newest); !errors.Is(err, leadership.RecordCorrupt) {
-			t.Errorf("%s: got %v, want %s", name, err, leadership.RecordCorrupt)
-		}
+		assert.ErrorIs(t, rule.Verify(s, newest), leadership.RecordCorrupt, name)
 	}
 }
 
@@ -252,9 +248,8 @@ func TestALeaseThatEndedInAnyWayButByItsReleaseIsFollowedAGuardLater(t *testing.
 		s = apply(s, ch)
 		s.Record.Deleted = false
 		s.Now = promised.Add(guard - time.Microsecond)
-		if _, err := rule.Acquire(s, bob); !errors.Is(err, leadership.LeaseHeld) {
-			t.Errorf("%s: within the guard: got %v, want %s", name, err, leadership.LeaseHeld)
-		}
+		_, err = rule.Acquire(s, bob)
+		assert.ErrorIs(t, err, leadership.LeaseHeld, "%s: within the guard", name)
 		s.Now = promised.Add(guard)
 		if ch, err := rule.Acquire(s, bob); err != nil || new(apply(s, ch)).Lease().CreatedAt != noon.Unix() {
 			t.Errorf("%s: after the guard: %+v, %v", name, ch.Record, err)

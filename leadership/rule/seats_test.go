@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -197,9 +198,7 @@ func TestAnElectionWithSeatsIsNeverLedItself(t *testing.T) {
 	t.Parallel()
 	s := rule.Snapshot{Record: rule.Record{Election: "gpu"}, Now: noon, Guard: guard}
 	ch, err := rule.Apply(held(t, time.Second), leadership.Configure{Config: leadership.Config{Seats: 2}})
-	if !errors.Is(err, leadership.LeaseHeld) {
-		t.Errorf("a led election gets seats: %+v, %v", ch, err)
-	}
+	assert.ErrorIs(t, err, leadership.LeaseHeld, "a led election gets seats: %+v", ch)
 	if ch, err = rule.Apply(s, leadership.Configure{Config: leadership.Config{Seats: 2}}); err != nil {
 		t.Fatal(err)
 	}

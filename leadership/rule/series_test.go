@@ -1,10 +1,11 @@
 package rule_test
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/assert"
 
 	"regent/leadership"
 	"regent/leadership/rule"
@@ -50,9 +51,8 @@ func TestAnElectionIsParkedByFailedTermsUntilAnOperatorApproves(t *testing.T) {
 	if x := rule.Explain(s, "bob"); len(x.Causes) != 1 || x.Causes[0].Code != leadership.ReasonParked || x.Causes[0].Because != why {
 		t.Errorf("it is explained by %+v", x.Causes)
 	}
-	if _, err := approve("olga@x", 5, 0, false)(s); !errors.Is(err, leadership.TokenStale) {
-		t.Errorf("an approval of an earlier term: %v", err)
-	}
+	_, err := approve("olga@x", 5, 0, false)(s)
+	assert.ErrorIs(t, err, leadership.TokenStale, "an approval of an earlier term")
 	s = play(t, s, 0, approve("olga@x", 6, 0, false))
 	requireNothing(t, "the approval again", s, approve("olga@x", 6, 0, false))
 	for range 2 { // the count begins anew
@@ -82,9 +82,8 @@ func TestAnApprovalOfATermDoesNotUnpark(t *testing.T) {
 	p := leadership.TermPolicy{Series: leadership.SeriesPolicy{Failures: 1, Within: time.Hour}, Approval: leadership.ApprovalPolicy{Every: time.Hour, Need: 2}}
 	s := play(t, limitedHeld(t, p), time.Second, approve("ann@x", 1, 0, false))
 	over := at(s, s.Now.Add(time.Minute)) // its end is not recorded yet
-	if _, err := approve("bob@x", 1, 0, false)(over); !errors.Is(err, leadership.TokenStale) {
-		t.Errorf("an approval that comes after the end: %v", err)
-	}
+	_, err := approve("bob@x", 1, 0, false)(over)
+	assert.ErrorIs(t, err, leadership.TokenStale, "an approval that comes after the end")
 	s = play(t, over, 0, rule.Expire)
 	if s = play(t, s, 0, approve("bob@x", 1, 0, false)); refusal(by("cy"), s) != leadership.ReasonParked {
 		t.Errorf("the approval before the end counts: %v", refusal(by("cy"), s))

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"regent/leadership"
 	"regent/leadership/rule"
 	"regent/leadership/service"
@@ -76,9 +78,7 @@ func wantRefusal(t *testing.T, what string, s rule.Snapshot, rule decision, code
 
 func TestAYieldIsTheLastWordOfItsLeader(t *testing.T) {
 	s := yielded(t)
-	if err := rule.Check(s, 1); !errors.Is(err, leadership.TokenStale) {
-		t.Errorf("its token: %v", err)
-	}
+	assert.ErrorIs(t, rule.Check(s, 1), leadership.TokenStale, "its token")
 	if l := s.Lease(); l.State != leadership.Held || l.LeaderID != "ann" || !l.Succession.Yielded || !l.Succession.Ready || l.Succession.Left != rule.YieldWindow || !l.Succession.Since.Equal(noon.Add(5*time.Second)) {
 		t.Errorf("a reader sees %+v", l)
 	}
@@ -316,13 +316,11 @@ func TestALeaderDoesNotServeBeforeItSaysSoWherePolicyWantsThat(t *testing.T) {
 	wantRefusal(t, "with another key", s, serving("ann", 'x'), leadership.LeaseLost, "")
 	wantRefusal(t, "in the words of a successor", s, ready("ann", 'a'), leadership.NotEligible, "")
 	service, check := service.New(&past{snap: s}), leadership.TokenCheck{Election: "jobs", Token: s.Record.Token}
-	if _, err := service.CheckToken(t.Context(), check); err != nil {
-		t.Errorf("its token is checked: %v", err)
-	}
+	_, err := service.CheckToken(t.Context(), check)
+	assert.NoError(t, err, "its token is checked")
 	check.Write = true
-	if _, err := service.CheckToken(t.Context(), check); !errors.Is(err, leadership.NotReady) {
-		t.Errorf("its token is checked for a write: %v", err)
-	}
+	_, err = service.CheckToken(t.Context(), check)
+	assert.ErrorIs(t, err, leadership.NotReady, "its token is checked for a write")
 	told, ch, err := decided(s, serving("ann", 'a'))
 	if err != nil || told.Lease().NotServing || len(ch.Events) != 1 || ch.Events[0].Type != leadership.EventServing {
 		t.Errorf("it says so: %+v, %v", ch, err)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -147,12 +148,10 @@ func TestEachRuleObeysEachOrderAndForgetsNone(t *testing.T) {
 					s.Now = s.Now.Add(time.Second)
 				default:
 					s = play(t, s, time.Second, ordered(cmd))
-					if _, err := rule.Renew(s, annsLease); err != nil {
-						t.Errorf("renew: %v", err)
-					}
-					if _, err := by("ann")(s); err != nil {
-						t.Errorf("acquire by the leader: %v", err)
-					}
+					_, err := rule.Renew(s, annsLease)
+					assert.NoError(t, err, "renew")
+					_, err = by("ann")(s)
+					assert.NoError(t, err, "acquire by the leader")
 				}
 				s = run(t, s)
 				want := refused[name]
@@ -234,19 +233,16 @@ func TestATripEndsTheTermAndBarsGrantsUntilThePromisedEndAndTheCandidateForTheCo
 			t.Errorf("%s: got %+v", name, e)
 		}
 		promised := noon.Add(10 * time.Second)
-		if _, err := by("bob")(at(s, promised.Add(guard-1))); !errors.Is(err, leadership.LeaseHeld) {
-			t.Errorf("%s: bob is granted before the promised end and the guard: %v", name, err)
-		}
-		if _, err := by("bob")(at(s, promised.Add(guard))); err != nil {
-			t.Errorf("%s: bob after the promised end: %v", name, err)
-		}
+		_, err := by("bob")(at(s, promised.Add(guard-1)))
+		assert.ErrorIs(t, err, leadership.LeaseHeld, "%s: bob is granted before the promised end and the guard", name)
+		_, err = by("bob")(at(s, promised.Add(guard)))
+		assert.NoError(t, err, "%s: bob after the promised end", name)
 		until := noon.Add(3*time.Second + cooldown)
 		if got := refusal(by("ann"), at(s, until.Add(-1))); got != leadership.ReasonBanned {
 			t.Errorf("%s: ann within the cooldown: %v", name, got)
 		}
-		if _, err := by("ann")(at(s, until)); err != nil {
-			t.Errorf("%s: ann after the cooldown: %v", name, err)
-		}
+		_, err = by("ann")(at(s, until))
+		assert.NoError(t, err, "%s: ann after the cooldown", name)
 		again := reporting(t, 1, `{"tokensUsed":102,"calls":9,"errors":9}`)
 		if _, err := again(s); !errors.Is(err, leadership.LeaseLost) || refusal(again, s) != leadership.ReasonDeposed || !strings.Contains(err.Error(), c.why) {
 			t.Errorf("%s: after a lost reply: %v", name, err)

@@ -211,9 +211,8 @@ func TestALateTransitionCountsTheTimeThatACandidateWaited(t *testing.T) {
 		require.NoError(w, err)
 		w.Lead("jobs", "ann")
 		w.Settle(time.Hour)
-		if _, err := w.Acquire("jobs", "bob", time.Minute); err != nil {
-			w.Fatal(err)
-		}
+		_, err = w.Acquire("jobs", "bob", time.Minute)
+		require.NoError(w, err)
 		if s := w.Read()["regent.leadership.transition.duration:sum{after=expired}"]; s != 30 {
 			w.Errorf("a transition of %v s, want the 30 that bob waited", s)
 		}
@@ -319,16 +318,14 @@ func TestAMissedGrantDoesNotMakeAnElectionLeaderless(t *testing.T) {
 			t.Errorf("leaderless for %v s, want 30", s)
 		}
 		for n := range 4 {
-			if _, err := elsewhere.Acquire(t.Context(), leadership.AcquireRequest{Election: leadership.Election(fmt.Sprint("jobs-", n)), CandidateID: "bob"}); err != nil {
-				t.Fatal(err)
-			}
+			_, err := elsewhere.Acquire(t.Context(), leadership.AcquireRequest{Election: leadership.Election(fmt.Sprint("jobs-", n)), CandidateID: "bob"})
+			require.NoError(t, err)
 		}
 		if got := w.Read(); got["regent.elections.leaderless"] != 30 || got["regent.elections{state=vacant}"] != 1 {
 			t.Errorf("got %v, want the fifth alone", of(got))
 		}
-		if _, err := elsewhere.Acquire(t.Context(), leadership.AcquireRequest{Election: "jobs-4", CandidateID: "bob"}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := elsewhere.Acquire(t.Context(), leadership.AcquireRequest{Election: "jobs-4", CandidateID: "bob"})
+		require.NoError(t, err)
 		if s := w.Read()["regent.elections.leaderless"]; s != 0 {
 			t.Errorf("leaderless for %v s although each has a leader", s)
 		}
@@ -360,12 +357,10 @@ func TestALeaseThatRanOutElsewhereEndedAtItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New(memory.Config{})
 		w, elsewhere := telemetrytest.On(t, store), service.New(store.Open())
-		if _, err := elsewhere.Acquire(t.Context(), leadership.AcquireRequest{Election: "far", CandidateID: "ann"}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := w.Service.Get(t.Context(), "far"); err != nil {
-			t.Fatal(err)
-		}
+		_, err := elsewhere.Acquire(t.Context(), leadership.AcquireRequest{Election: "far", CandidateID: "ann"})
+		require.NoError(t, err)
+		_, err = w.Service.Get(t.Context(), "far")
+		require.NoError(t, err)
 		w.Settle(38 * time.Second)
 		expired := leadership.Event{Election: "far", Revision: 2, Type: leadership.EventExpired, At: time.Now(), PreviousLeaderID: "ann", Token: 1}
 		w.Metrics.Bus(deliver{expired}).Run(t.Context(), func(leadership.Event) {}, func(bool) {})

@@ -153,9 +153,7 @@ func FuzzDecodeIsStrict(f *testing.F) {
 				t.Errorf("%q was accepted with %q: %s", body, name, value)
 			}
 		}
-		if err := json.Unmarshal(body, &lenient); err != nil {
-			t.Fatalf("%q was accepted: %v", body, err)
-		}
+		require.NoError(t, json.Unmarshal(body, &lenient), "%q was accepted", body)
 		if diff := cmp.Diff(lenient, got); diff != "" {
 			t.Errorf("encoding/json (-) and Decode (+) read %q differently:\n%s", body, diff)
 		}
@@ -194,9 +192,7 @@ func again[T any](t *testing.T, first T) {
 	text, err := Marshal(first)
 	require.NoError(t, err)
 	var second T
-	if err := Decode(text, &second); err != nil {
-		t.Fatalf("%s was written and is refused: %v", text, err)
-	}
+	require.NoError(t, Decode(text, &second), "%s was written", text)
 	text2, err := Marshal(second)
 	require.NoError(t, err)
 	if diff := cmp.Diff(string(text), string(text2)); diff != "" {

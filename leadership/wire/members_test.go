@@ -17,9 +17,7 @@ func sentAndRead[T any](t *testing.T, sent T, read func([]byte, any) error) (got
 	t.Helper()
 	text, err := Marshal(sent)
 	require.NoError(t, err)
-	if err := read(text, &got); err != nil {
-		t.Fatalf("%s: %v", text, err)
-	}
+	require.NoError(t, read(text, &got), text)
 	return got
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -105,9 +106,8 @@ func TestEachParameterOfAScriptIsGiven(t *testing.T) {
 			t.Errorf("@%s is not used", name)
 		}
 	}
-	if _, err := bigqueryfence.Parameters("plans", fence.Mark{Election: "planner"}); !errors.Is(err, leadership.InvalidArgument) {
-		t.Errorf("without a token: %v", err)
-	}
+	_, err = bigqueryfence.Parameters("plans", fence.Mark{Election: "planner"})
+	assert.ErrorIs(t, err, leadership.InvalidArgument, "without a token")
 }
 
 func TestWhatWouldBreakOutOfTheScriptIsRefused(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -122,9 +123,7 @@ func (w *fixture) background(token leadership.Token) <-chan error {
 
 func (w *fixture) wantIn(err error) {
 	w.t.Helper()
-	if err != nil {
-		w.t.Errorf("not let in: %v", err)
-	}
+	assert.NoError(w.t, err, "not let in")
 }
 
 // wantStale requires a refusal with this newest token; 0 for none.
@@ -138,9 +137,7 @@ func (w *fixture) wantStale(err error, newest leadership.Token) {
 
 func (w *fixture) wantUnknown(err error) {
 	w.t.Helper()
-	if !errors.Is(err, leadership.StoreUnavailable) {
-		w.t.Errorf("error %v, want %s", err, leadership.StoreUnavailable)
-	}
+	assert.ErrorIs(w.t, err, leadership.StoreUnavailable)
 }
 
 func (w *fixture) wantAsked(want int) {
@@ -521,7 +518,6 @@ func TestInvalidChecksConfigIsRefused(t *testing.T) {
 			t.Errorf("made of %+v", c)
 		}
 	}
-	if _, err := httpfence.NewChecks(httpfence.ChecksConfig{Regent: anyElection{}}); err != nil {
-		t.Error(err)
-	}
+	_, err := httpfence.NewChecks(httpfence.ChecksConfig{Regent: anyElection{}})
+	assert.NoError(t, err)
 }

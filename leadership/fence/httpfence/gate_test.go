@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -215,12 +216,8 @@ func TestFullMemoryForgetsNothingAndRefusesNewResources(t *testing.T) {
 	for _, resource := range []string{"a", "b", "a"} {
 		require.NoError(t, memory.Raise(ctx, resource, mark(34)))
 	}
-	if err := memory.Raise(ctx, "c", mark(34)); !errors.Is(err, leadership.StoreUnavailable) {
-		t.Errorf("one too many: %v", err)
-	}
-	if err := memory.Raise(ctx, "a", mark(35)); err != nil {
-		t.Errorf("one that is there: %v", err)
-	}
+	assert.ErrorIs(t, memory.Raise(ctx, "c", mark(34)), leadership.StoreUnavailable, "one too many")
+	assert.NoError(t, memory.Raise(ctx, "a", mark(35)), "one that is there")
 	wantRefusal(t, memory.Raise(ctx, "b", mark(33)), leadership.TokenStale)
 	if got := memory.Mark("a"); got != mark(35) {
 		t.Errorf("the mark is %v, want %v", got, mark(35))

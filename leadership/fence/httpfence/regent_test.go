@@ -1,12 +1,12 @@
 package httpfence_test
 
 import (
-	"errors"
 	"net/http"
 	"net/http/httptest"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -46,23 +46,13 @@ func TestGateWithARealRegent(t *testing.T) {
 	}
 
 	first := campaign(t, server, "ann")
-	if err := command(&httpfence.Transport{Leader: first}, first); err != nil {
-		t.Errorf("the leader was refused: %v", err)
-	}
+	assert.NoError(t, command(&httpfence.Transport{Leader: first}, first), "the leader was")
 	require.NoError(t, first.Resign(t.Context()))
 	second := campaign(t, server, "bob")
-	if err := command(&httpfence.Transport{Leader: second}, second); err != nil {
-		t.Errorf("the next leader was refused: %v", err)
-	}
-	if err := command(&httpfence.Transport{Leader: first}, first); !errors.Is(err, leadership.LeaseLost) {
-		t.Errorf("a leader that has resigned sent a command: %v", err)
-	}
-	if err := command(http.DefaultTransport, first); !errors.Is(err, leadership.TokenStale) {
-		t.Errorf("a late command of the first leader was not refused: %v", err)
-	}
-	if err := second.Resign(t.Context()); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, command(&httpfence.Transport{Leader: second}, second), "the next leader was")
+	assert.ErrorIs(t, command(&httpfence.Transport{Leader: first}, first), leadership.LeaseLost, "a leader that has resigned sent a command")
+	assert.ErrorIs(t, command(http.DefaultTransport, first), leadership.TokenStale, "a late command of the first leader was not")
+	assert.NoError(t, second.Resign(t.Context()))
 }
 
 func campaign(t *testing.T, server *clienttest.Server, id leadership.CandidateID) *client.Lease {

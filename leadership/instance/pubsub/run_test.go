@@ -2,7 +2,6 @@ package pubsub_test
 
 import (
 	"context"
-	"errors"
 	"regexp"
 	"strings"
 	"testing"
@@ -10,6 +9,8 @@ import (
 
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -52,9 +53,7 @@ func TestASubscriptionIsOfTheInstanceAndGoesWithIt(t *testing.T) {
 			sub.ExpirationPolicy.GetTtl().AsDuration() != 24*time.Hour || sub.Labels["regent"] != "instance" || sub.Labels["regent-heartbeat"] == "" {
 			t.Errorf("it is %v", sub)
 		}
-		if err := l.stop(); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, l.stop())
 		if left := s.subscribed(t); len(left) > 0 {
 			t.Errorf("there is still %v", left)
 		}
@@ -90,9 +89,8 @@ func TestMessageThatIsNoEventIsAcknowledgedAndLoggedOnce(t *testing.T) {
 		messages["a huge one"] = &pubsubpb.PubsubMessage{Data: make([]byte, size)}
 		n := 0
 		for what, m := range messages {
-			if _, err := s.topics.Publish(t.Context(), &pubsubpb.PublishRequest{Topic: s.topic, Messages: []*pubsubpb.PubsubMessage{m}}); err != nil {
-				t.Fatalf("%s: %v", what, err)
-			}
+			_, err := s.topics.Publish(t.Context(), &pubsubpb.PublishRequest{Topic: s.topic, Messages: []*pubsubpb.PubsubMessage{m}})
+			require.NoError(t, err, what)
 			n++
 		}
 		event := []leadership.Event{takeover()} // of the same ordering key as most of them
@@ -182,7 +180,5 @@ func TestAnEndWithoutTheServiceIsReported(t *testing.T) {
 	s, f := newFake(t), newFault()
 	l := listenLive(t, s.open(t, with(f)))
 	f.set("DeleteSubscription", hang)
-	if err := l.stop(); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("the subscription could not be deleted, and the error is %v", err)
-	}
+	assert.ErrorIs(t, l.stop(), context.DeadlineExceeded, "the subscription could not be deleted")
 }

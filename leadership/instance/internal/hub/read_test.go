@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -260,9 +261,8 @@ func TestAMachineThatWasSuspendedTakesNoOldEntryForAFreshOne(t *testing.T) {
 		late := w.background(0)
 		w.leap(time.Hour)
 		time.Sleep(time.Second)
-		if _, err := late(); !errors.Is(err, leadership.StoreUnavailable) {
-			t.Errorf("a read that was under way meanwhile: got %v, want %s", err, leadership.StoreUnavailable)
-		}
+		_, err := late()
+		assert.ErrorIs(t, err, leadership.StoreUnavailable, "a read that was under way meanwhile")
 	})
 }
 
@@ -327,9 +327,8 @@ func TestErrorsAreSharedAndNotKept(t *testing.T) {
 		first, second := w.background(0), w.background(0)
 		time.Sleep(time.Second)
 		for _, outcome := range []func() (leadership.Reading, error){first, second} {
-			if _, err := outcome(); !errors.Is(err, leadership.RecordTooNew) {
-				t.Errorf("got %v, want %s", err, leadership.RecordTooNew)
-			}
+			_, err := outcome()
+			assert.ErrorIs(t, err, leadership.RecordTooNew)
 		}
 		w.wantGets(1)
 		w.stores(heldAt(8, time.Hour))
@@ -468,9 +467,8 @@ func TestFullCacheDropsEntriesThatAreOverAndKeepsTheRest(t *testing.T) {
 	withCacheOf(t, hub.Config{Size: 2}, func(t *testing.T, w *cached) {
 		read := func(e leadership.Election, want int) {
 			t.Helper()
-			if _, err := w.Read(t.Context(), leadership.ReadRequest{Election: e}); err != nil {
-				t.Error(err)
-			}
+			_, err := w.Read(t.Context(), leadership.ReadRequest{Election: e})
+			assert.NoError(t, err)
 			w.wantGets(want)
 		}
 		read("a", 1)
@@ -529,9 +527,8 @@ func TestInvalidConfigIsNamed(t *testing.T) {
 			t.Errorf("%s: it is taken", name)
 		}
 	}
-	if _, err := hub.New(hub.Config{Store: some, Expiry: hub.MaxExpiry}); err != nil {
-		t.Errorf("the longest expiry: %v", err)
-	}
+	_, err := hub.New(hub.Config{Store: some, Expiry: hub.MaxExpiry})
+	assert.NoError(t, err, "the longest expiry")
 }
 
 func TestAPanicOfAReadLeavesTheHubUnlocked(t *testing.T) {

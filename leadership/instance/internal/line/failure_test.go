@@ -278,9 +278,8 @@ func TestWhileEventsMayBeMissedTheHeadAsksFromTimeToTime(t *testing.T) {
 		if n := i.called(); n < 3 || n > 4 {
 			t.Errorf("the store was asked %d times in 20 s, want once in 5 s", n)
 		}
-		if _, err := silent.Do(t.Context(), leadership.Release{LeaseRequest: of(leader)}); err != nil {
-			t.Fatal(err)
-		}
+		_, err = silent.Do(t.Context(), leadership.Release{LeaseRequest: of(leader)})
+		require.NoError(t, err)
 		bob.after(40*time.Second, 40*time.Second+5*time.Second*5/4)
 		bob.leads()
 	})

@@ -6,6 +6,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 )
 
@@ -15,9 +17,8 @@ const part = jobs + ".part"
 func (i *instance) delegates(g leadership.Grant) {
 	i.Helper()
 	r := leadership.DelegateRequest{LeaseRequest: of(g), Child: "part", Limits: leadership.Limits{Depth: leadership.AsParent, Children: leadership.AsParent, Budget: leadership.AsParent}}
-	if _, err := i.Delegate(i.Context(), r); err != nil {
-		i.Fatal(err)
-	}
+	_, err := i.Delegate(i.Context(), r)
+	require.NoError(i, err)
 }
 
 func inPart(r leadership.AcquireRequest) leadership.AcquireRequest {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -70,9 +71,8 @@ func (w *world) join(r *members.Registry, id leadership.CandidateID, role leader
 func (w *world) send(to *members.Registry, sheets ...[]byte) {
 	w.Helper()
 	for _, s := range sheets {
-		if _, err := to.Hear(s, w.now); err != nil {
-			w.Fatalf("%s: %v", s, err)
-		}
+		_, err := to.Hear(s, w.now)
+		require.NoError(w, err, s)
 	}
 }
 
@@ -205,17 +205,11 @@ func TestOneMemberMoreThanThereIsRoomForIsRefusedByName(t *testing.T) {
 	if want := leadership.RefuseMember(j); err == nil || err.Error() != want.Error() || !errors.Is(err, leadership.LimitExceeded) {
 		t.Errorf("member 10,001: %v, want %v", err, want)
 	}
-	if err := r.Open("other", "late", 0, w.now); !errors.Is(err, leadership.LimitExceeded) {
-		t.Errorf("stream 10,001: %v", err)
-	}
+	assert.ErrorIs(t, r.Open("other", "late", 0, w.now), leadership.LimitExceeded, "stream 10,001")
 	w.join(r, "n0", leadership.RoleWorker, 0) // it is one already
-	if err := r.Open(jobs, "n0", 0, w.now); err != nil {
-		t.Errorf("a member that opens a stream: %v", err)
-	}
+	assert.NoError(t, r.Open(jobs, "n0", 0, w.now), "a member that opens a stream")
 	r.Leave(jobs, "n2", w.now)
-	if err := r.Join(j, w.now); err != nil {
-		t.Errorf("after another has left: %v", err)
-	}
+	assert.NoError(t, r.Join(j, w.now), "after another has left")
 }
 
 // watch begins a watch, and returns the number of its next change.
@@ -389,9 +383,7 @@ func TestMembersAreShared(t *testing.T) {
 	}
 	refused := func(what string, err error) {
 		t.Helper()
-		if !errors.Is(err, leadership.LimitExceeded) {
-			t.Errorf("%s: %v, want LIMIT_EXCEEDED", what, err)
-		}
+		assert.ErrorIs(t, err, leadership.LimitExceeded, what)
 	}
 	const half = leadership.MaxMembers / 2
 	for n := range half {
@@ -399,25 +391,15 @@ func TestMembersAreShared(t *testing.T) {
 	}
 	refused("a principal's member beyond half", join("ann", "other", half))
 	refused("a stream of it", r.As("ann", "other", "n", func() error { return r.Open("other", "n", 0, w.now) }))
-	if err := join("ann", "e0", 0); err != nil {
-		t.Errorf("a member that joins again: %v", err)
-	}
-	if err := join("bob", "other", 0); err != nil {
-		t.Errorf("another principal: %v", err)
-	}
+	assert.NoError(t, join("ann", "e0", 0), "a member that joins again")
+	assert.NoError(t, join("bob", "other", 0), "another principal")
 	w.pass(time.Minute)
 	for n := range half {
-		if err := join(fmt.Sprintf("p%d", n%7), "crowded", n); err != nil {
-			t.Fatalf("after all have gone: %v", err)
-		}
+		require.NoError(t, join(fmt.Sprintf("p%d", n%7), "crowded", n), "after all have gone")
 	}
 	refused("an election's member beyond half", join("cyd", "crowded", half))
 	refused("one without a principal", join("", "crowded", half))
-	if err := join("cyd", "other", 0); err != nil {
-		t.Errorf("another election: %v", err)
-	}
+	assert.NoError(t, join("cyd", "other", 0), "another election")
 	r.Leave("crowded", "n1", w.now)
-	if err := join("cyd", "crowded", half); err != nil {
-		t.Errorf("after one has left: %v", err)
-	}
+	assert.NoError(t, join("cyd", "crowded", half), "after one has left")
 }

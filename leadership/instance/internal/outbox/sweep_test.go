@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"regent/leadership"
 	"regent/leadership/rule"
 	"regent/leadership/service"
@@ -133,9 +135,7 @@ func TestCutInstanceTellsItsWatchersEventsThatAnotherLeftBehind(t *testing.T) {
 		if !slices.Equal(a.found, want) {
 			t.Errorf("what waits was found again: %v", a.found)
 		}
-		if !errors.Is(a.CannotAnnounce(), errPlanted) {
-			t.Errorf("left behind because of %v, want the topic's error", a.CannotAnnounce())
-		}
+		assert.ErrorIs(t, a.CannotAnnounce(), errPlanted, "left behind because of")
 	})
 }
 
@@ -183,14 +183,10 @@ func TestLookThatFailsIsToldUntilOneSucceeds(t *testing.T) {
 		f.wait(time.Minute)
 		a.change("jobs") // which the announcer announces
 		f.wait(time.Minute)
-		if err := a.CannotAnnounce(); !errors.Is(err, errPlanted) {
-			t.Errorf("no look has succeeded, and it says %v", err)
-		}
+		assert.ErrorIs(t, a.CannotAnnounce(), errPlanted, "no look has succeeded")
 		broken.Store(false)
 		f.wait(interval * 5 / 4)
-		if err := a.CannotAnnounce(); err != nil {
-			t.Errorf("a look has succeeded, and it says %v", err)
-		}
+		assert.NoError(t, a.CannotAnnounce(), "a look has succeeded")
 	})
 }
 
@@ -225,9 +221,7 @@ func TestOneElectionThatFailsHoldsUpNoOther(t *testing.T) {
 		broken.Store(false)
 		f.settle(time.Minute)
 		f.topic.expect("aaa", seq(1200)...)
-		if err := a.CannotAnnounce(); err != nil {
-			t.Errorf("all is announced, and events are left behind: %v", err)
-		}
+		assert.NoError(t, a.CannotAnnounce(), "all is announced, and events are left behind")
 	})
 }
 
@@ -265,9 +259,7 @@ func TestSweepGoesOnAlthoughOneElectionIsCorrupt(t *testing.T) {
 		a.change("jobs")
 		synctest.Wait()
 		f.topic.expect("jobs", 1)
-		if err := a.CannotAnnounce(); err != nil {
-			t.Errorf("one election that is corrupt makes the instance say %v", err)
-		}
+		assert.NoError(t, a.CannotAnnounce(), "one election that is corrupt makes the instance")
 	})
 }
 
@@ -316,9 +308,7 @@ func TestAfterAFailureTheSameInstanceSweepsSoon(t *testing.T) {
 		if a.count("read") != reads {
 			t.Error("the announcer does not know what the sweep has published")
 		}
-		if err := a.CannotAnnounce(); err != nil {
-			t.Errorf("all is announced, and events are left behind: %v", err)
-		}
+		assert.NoError(t, a.CannotAnnounce(), "all is announced, and events are left behind")
 	})
 }
 

@@ -56,9 +56,7 @@ func TestCancelledCampaignLeavesNoLease(t *testing.T) {
 				if l, err := agent.Campaign(ctx, "reports"); !errors.Is(err, context.Canceled) || l != nil {
 					t.Errorf("Campaign returned %v", err)
 				}
-				if got := leader(t, server); got != "" {
-					t.Errorf("%q leads, and does not know it", got)
-				}
+				assert.Empty(t, leader(t, server), "leads, and does not know it")
 			})
 		})
 	}
@@ -88,9 +86,7 @@ func TestCancelledCampaignLeavesNoSeat(t *testing.T) {
 			}
 			granted += int(l.Token)
 		}
-		if granted != 1 {
-			t.Errorf("%d seats were granted, want 1", granted)
-		}
+		assert.EqualValues(t, 1, granted, "seats were granted")
 	})
 }
 
@@ -110,9 +106,7 @@ func TestGrantThatArrivesTooLateIsAnErrorAndIsReleased(t *testing.T) {
 			if l, err := campaign(t.Context(), "reports"); l != nil || !errors.Is(err, leadership.OutcomeUnknown) {
 				t.Errorf("%s returned %v, %v", name, l, err)
 			}
-			if got := leader(t, server); got != "" {
-				t.Errorf("%s: %q was left with the lease", name, got)
-			}
+			assert.Empty(t, leader(t, server), "%s: was left with the lease", name)
 		}
 		err := agent.Run(t.Context(), "reports", func(context.Context, *client.Lease) error { t.Error("the function ran without a lease"); return nil })
 		assert.ErrorIs(t, err, leadership.OutcomeUnknown, "Run")
@@ -143,9 +137,7 @@ func TestCampaignCancelledDuringItsRequestLeavesNoLease(t *testing.T) {
 		_, err := agent.Campaign(ctx, "reports")
 		assert.ErrorIs(t, err, context.Canceled, "Campaign")
 		<-arrived
-		if got := leader(t, server); got != "" {
-			t.Errorf("%q leads, and does not know it", got)
-		}
+		assert.Empty(t, leader(t, server), "leads, and does not know it")
 	})
 }
 

@@ -111,9 +111,7 @@ func TestAClientAnswersAsTheServiceDoes(t *testing.T) {
 		}},
 	} {
 		want, got := c.call(t.Context(), direct), c.call(t.Context(), remote)
-		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(leadership.Lease{}, "CreatedAt", "VacantSince")); diff != "" {
-			t.Errorf("%s: the service (-) and the client (+) differ:\n%s", c.name, diff)
-		}
+		assert.Empty(t, cmp.Diff(want, got, cmpopts.IgnoreFields(leadership.Lease{}, "CreatedAt", "VacantSince")), "%s: the service (-) and the client (+) differ", c.name)
 	}
 	sameHistory(t, direct, remote)
 }

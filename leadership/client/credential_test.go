@@ -139,9 +139,7 @@ func TestEachRequestCarriesTheToken(t *testing.T) {
 	for _, err := range c.Watch(ctx, client.WatchRequest{Election: "planner", Connection: func(error) { cancel() }}) {
 		assert.ErrorIs(t, err, context.Canceled)
 	}
-	if got := strings.Join(sent, ", "); got != "Bearer token-0, Bearer token-1, Bearer token-2" {
-		t.Errorf("sent %s", got)
-	}
+	assert.Equal(t, "Bearer token-0, Bearer token-1, Bearer token-2", strings.Join(sent, ", "), "sent")
 	broken = errors.New("no identity")
 	_, err = c.Acquire(t.Context(), leadership.AcquireRequest{Election: "planner", CandidateID: "ann"})
 	if !errors.Is(err, leadership.StoreUnavailable) || !errors.Is(err, broken) || len(sent) != 3 {

@@ -40,9 +40,7 @@ func TestAnEpochThatTheLeaderHasNotHeardOfIsReleasedToo(t *testing.T) {
 			l := lead(t, server.Client(named("ann")))
 			newEpoch(t, server, l.Token())
 			assert.NoError(t, end(l), name)
-			if got := leader(t, server); got != "" {
-				t.Errorf("%s: %q leads afterwards", name, got)
-			}
+			assert.Empty(t, leader(t, server), "%s: leads afterwards", name)
 		}
 	})
 }

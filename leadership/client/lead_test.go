@@ -89,9 +89,7 @@ func TestAFunctionThatDoesNotReturnLetsTheLeaseRunOutAndIsReported(t *testing.T)
 		err := c.Run(ctx, "reports", func(ctx context.Context, l *client.Lease) error {
 			stop()
 			second := lead(t, server.Client(named("bob")))
-			if second.Token() != 2 {
-				t.Errorf("the next leader has token %d", second.Token())
-			}
+			assert.EqualValues(t, 2, second.Token(), "the next leader has token")
 			time.AfterFunc(time.Minute, func() { second.Resign(t.Context()) })
 			time.Sleep(time.Second)
 			return nil
@@ -128,13 +126,9 @@ func TestAFunctionThatPanicsLeavesTheLeaseToRunOut(t *testing.T) {
 					_ = newClient(t, config).Run(t.Context(), "reports", c.lead)
 				}()
 				time.Sleep(20 * time.Second)
-				if got := leader(t, server); got != "ann" {
-					t.Errorf("%q leads while the lease runs", got)
-				}
+				assert.EqualValues(t, "ann", leader(t, server), "leads while the lease runs")
 				time.Sleep(11 * time.Second)
-				if got := leader(t, server); got != "" {
-					t.Errorf("%q leads after the lease has run out", got)
-				}
+				assert.Empty(t, leader(t, server), "leads after the lease has run out")
 			})
 		})
 	}
@@ -417,9 +411,7 @@ func TestOnlyAnAnswerMovesTheDeadlineOn(t *testing.T) {
 		if d := time.Since(began); d > 29*time.Second || l.Deadline() != deadline {
 			t.Errorf("the leader stopped after %v, and its deadline moved by %v", d, l.Deadline()-deadline)
 		}
-		if got := leader(t, server); got != "ann" {
-			t.Errorf("%q leads; the store has renewed the lease", got)
-		}
+		assert.EqualValues(t, "ann", leader(t, server), "leads; the store has renewed the lease")
 		if err := l.Resign(t.Context()); err != nil || leader(t, server) != "" {
 			t.Errorf("the lease was not given back: %v", err)
 		}

@@ -225,13 +225,9 @@ func TestAMemberThatFollowsSaysHowFarItIs(t *testing.T) {
 			require.NoError(t, err)
 		}
 		time.Sleep(15 * time.Second)
-		if n := applied.Load(); n != 1 {
-			t.Errorf("while it works on the second entry it says that it has applied %d", n)
-		}
+		assert.EqualValues(t, 1, applied.Load(), "while it works on the second entry it says that it has applied")
 		time.Sleep(20 * time.Second)
-		if n := applied.Load(); n != 3 {
-			t.Errorf("when it has worked on all it says that it has applied %d", n)
-		}
+		assert.EqualValues(t, 3, applied.Load(), "when it has worked on all it says that it has applied")
 		stop()
 		assert.ErrorIs(t, <-ended, context.Canceled, "the loop")
 		l.Resign(t.Context())

@@ -254,9 +254,7 @@ func TestAWatchTellsOfMembersIfItIsAsked(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("asked %t: %q, want %q", asked, got, want)
 		}
-		if member := s.requests[0].URL.Query().Get("member"); member != "node-1" {
-			t.Errorf("the stream is that of member %q", member)
-		}
+		assert.Equal(t, "node-1", s.requests[0].URL.Query().Get("member"), "the stream is that of member")
 	}
 	for _, r := range []client.WatchRequest{{Members: true}, {Member: "a"}, {Election: "reports", Member: "a b"}} {
 		if s := watch(t.Context(), (&scriptedServer{}).client(t), r, 1); !errors.Is(s.err, leadership.InvalidArgument) {
@@ -297,9 +295,7 @@ func TestALeaseThatIsNotFollowedIsGivenBack(t *testing.T) {
 		if took := time.Since(began); !errors.Is(err, client.ErrNotFollowed) || took < 30*time.Second || took > 31*time.Second {
 			t.Errorf("Run returned %v after %v", err, took)
 		}
-		if got := leader(t, server); got != "" {
-			t.Errorf("%s still leads", got)
-		}
+		assert.Empty(t, leader(t, server), "still leads")
 	})
 }
 

@@ -110,9 +110,7 @@ func TestALeaderMakesNoCallForAQuorumThatIsNotAskedFor(t *testing.T) {
 			streams.Store(0)
 			l := lead(t, c)
 			time.Sleep(time.Minute)
-			if got := streams.Load(); got != want {
-				t.Errorf("%s: %d streams, want %d", what, got, want)
-			}
+			assert.Equal(t, want, streams.Load(), "%s: streams", what)
 			require.NoError(t, l.Resign(t.Context()))
 		}
 		run("without a quorum", heedful, 0)

@@ -269,9 +269,7 @@ func TestAReasonThatTheServerRefusesStillReleasesTheLease(t *testing.T) {
 		if err := l.StepDown(t.Context(), "the disk is full", 0); err == nil || !strings.Contains(err.Error(), "released, but without the reason") {
 			t.Errorf("got %v", err)
 		}
-		if got := leader(t, server); got != "" {
-			t.Errorf("%q still leads", got)
-		}
+		assert.Empty(t, leader(t, server), "still leads")
 	})
 }
 

@@ -92,9 +92,7 @@ func TestTheHaltsCostAGrantNothingWhileTheyAreCached(t *testing.T) {
 					c.release(c.b, c.lead(c.b, "ann"))
 				}
 			}
-			if n := c.cb.Take()["Get"]; n != 0 {
-				t.Errorf("halted %v: %d reads, want none", halted, n)
-			}
+			assert.Zero(t, c.cb.Take()["Get"], "halted %v: reads", halted)
 		}
 	})
 }

@@ -198,9 +198,7 @@ func TestWhatOneInstanceChangesTheOtherShowsAtOnce(t *testing.T) {
 		for range 100 {
 			c.read(c.b)
 		}
-		if got := took(&c.cb); got != "0 reads, 0 updates, 0 renewals, 0 histories" {
-			t.Errorf("100 cached reads: %s", got)
-		}
+		assert.Equal(t, "0 reads, 0 updates, 0 renewals, 0 histories", took(&c.cb), "100 cached reads")
 		c.release(c.a, lease)
 		synctest.Wait()
 		if r := c.read(c.b); r.State != leadership.Vacant || r.Revision != 2 {
@@ -222,12 +220,8 @@ func TestAnIdleElectionCostsItsLeadersRenewalsAndNothingElse(t *testing.T) {
 		synctest.Wait()
 		c.take()
 		c.renew(c.a, lease, 2*time.Minute)
-		if got := took(&c.ca); got != "0 reads, 0 updates, 12 renewals, 0 histories" {
-			t.Errorf("two minutes of 100 candidates, watchers and long polls: %s", got)
-		}
-		if got := took(&c.cb); got != "0 reads, 0 updates, 0 renewals, 0 histories" {
-			t.Errorf("two minutes of an unused instance: %s", got)
-		}
+		assert.Equal(t, "0 reads, 0 updates, 12 renewals, 0 histories", took(&c.ca), "two minutes of 100 candidates, watchers and long polls")
+		assert.Equal(t, "0 reads, 0 updates, 0 renewals, 0 histories", took(&c.cb), "two minutes of an unused instance")
 		cancel()
 		all.Wait()
 	})
@@ -288,9 +282,7 @@ func TestWithoutTheBusReadsStayWithinTheirBoundAndWatchersHearLater(t *testing.T
 		}
 		c.bus.setCut(false)
 		time.Sleep(time.Minute) // until what was left behind is announced
-		if d := c.b.Degraded(); d != "" {
-			t.Errorf("healed, and %s", d)
-		}
+		assert.Empty(t, c.b.Degraded(), "healed, and")
 	})
 }
 
@@ -456,9 +448,7 @@ func TestLoneInstanceServesWithoutTheTopicAndReportsIt(t *testing.T) {
 		w.Close()
 		b.setCut(false)
 		time.Sleep(time.Minute) // until what was left behind is announced
-		if d := i.Degraded(); d != "" {
-			t.Errorf("healed, and %s", d)
-		}
+		assert.Empty(t, i.Degraded(), "healed, and")
 	})
 }
 

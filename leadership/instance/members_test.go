@@ -396,9 +396,7 @@ func TestAWatchTellsWhetherTheLeaderMayWrite(t *testing.T) {
 		}
 		said := func(what string, next func(time.Duration) string, within time.Duration, want string) {
 			f.Helper()
-			if got := next(within); got != want {
-				f.Errorf("%s: within %v it is told %q, want %q", what, within, got, want)
-			}
+			assert.Equal(f, want, next(within), "%s: within %v it is told", what, within)
 		}
 		may, mustNot := fmt.Sprintf("n1 leader writable %d", g.Token), fmt.Sprintf("n1 leader readOnly %d", g.Token)
 		time.Sleep(time.Second) // the other instance has heard of the leader
@@ -535,9 +533,7 @@ func TestAStreamKeepsItsReaderAMemberAndTellsOfTheOthers(t *testing.T) {
 		b.kill()
 		listen(6)
 		want := []string{"gus follower joined", "gus follower left", "gus follower joined", "released", "acquired", "gus follower vanished"}
-		if diff := cmp.Diff(want, told); diff != "" {
-			f.Errorf("told (-want +got):\n%s", diff)
-		}
+		assert.Empty(f, cmp.Diff(want, told), "told (-want +got)")
 		w.Close()
 		f.becomes(a, 10*time.Second, "lea leader 2")
 		if _, _, err := a.Watch(f.Context(), leadership.WatchRequest{Election: "jobs", Member: "a b"}); !errors.Is(err, leadership.InvalidArgument) {

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -71,9 +72,7 @@ func TestAReportReachesTheWatchersOfTheInstanceThatTheLeaderRenewsAt(t *testing.
 		if again := told(t, w, 2*time.Second); again != nil {
 			t.Errorf("told of %+v, and there is nothing new", again)
 		}
-		if got := took(&c.ca); got != "0 reads, 98 updates, 0 renewals, 0 histories" {
-			t.Errorf("98 reports and a watcher cost %s", got)
-		}
+		assert.Equal(t, "0 reads, 98 updates, 0 renewals, 0 histories", took(&c.ca), "98 reports and a watcher cost")
 	})
 }
 
@@ -125,9 +124,7 @@ func TestAnExplanationSaysWhereACandidateStandsInLineAndCostsOneRead(t *testing.
 		if codes != "BANNED HELD IN_LINE " || x.Causes[2].Position != 2 || x.Causes[2].Of != 3 {
 			t.Errorf("got %s, %+v", codes, x)
 		}
-		if got := took(&c.ca); got != "1 reads, 0 updates, 0 renewals, 0 histories" {
-			t.Errorf("an explanation costs %s", got)
-		}
+		assert.Equal(t, "1 reads, 0 updates, 0 renewals, 0 histories", took(&c.ca), "an explanation costs")
 		if _, codes := c.explained(c.b, "cy"); codes != "BANNED HELD NOT_ASKING " {
 			t.Errorf("got %s of an instance at which it does not wait", codes)
 		}

@@ -126,24 +126,18 @@ func TestLeaderThatReleasesAtItsDeadlineLeavesTheApprovalToWaitFor(t *testing.T)
 	s := limitedHeld(t, leadership.TermPolicy{Approval: leadership.ApprovalPolicy{Every: 15 * time.Second}})
 	s = play(t, s, 9*time.Second, reporting(t, 1, `{"progress":1}`))
 	early := play(t, at(s, noon.Add(9*time.Second)), 0, released)
-	if got := refusal(by("ann"), early); got != "<nil>" {
-		t.Errorf("after a release long before the end: %v", got)
-	}
+	assert.EqualValues(t, "<nil>", refusal(by("ann"), early), "after a release long before the end")
 	late, events := playEvents(t, at(s, noon.Add(10*time.Second)), 0, released) // half a lease is left
 	if e := events[0]; e.Type != leadership.EventReleased || e.Detail != `{"endsBecause":"approval"}` {
 		t.Errorf("got %+v", e)
 	}
 	requireNothing(t, "released again", late, released)
-	if got := refusal(by("ann"), late); got != leadership.ReasonApproval {
-		t.Errorf("the next grant: %v", got)
-	}
+	assert.Equal(t, leadership.ReasonApproval, refusal(by("ann"), late), "the next grant")
 	other := late
 	for _, rule := range []decision{limits(leadership.TermPolicy{}), by("bob"), limits(s.Record.Policy.Term), released} {
 		other = play(t, other, 0, rule)
 	}
-	if got := refusal(by("ann"), other); got != "<nil>" {
-		t.Errorf("a term that needed none has followed: %v", got)
-	}
+	assert.EqualValues(t, "<nil>", refusal(by("ann"), other), "a term that needed none has followed")
 	if s = play(t, late, 0, approve("ann@x", 1, 0, false)); refusal(by("bob"), s) != "<nil>" {
 		t.Errorf("after the approval: %v", refusal(by("bob"), s))
 	}
@@ -163,9 +157,7 @@ func TestNewEpochRaisesTheTokenInTheSameCommitAndTheOldOneHearsOfIt(t *testing.T
 	requireNothing(t, "a retry", s, approve("op", 1, 0, true))
 	s = play(t, s, 0, approve("op", 2, 0, true))
 	for token := leadership.Token(1); token < 3; token++ {
-		if got := refusal(reporting(t, token, `{}`), s); got != leadership.ReasonEpoch {
-			t.Errorf("a renewal with token %d: %v", token, got)
-		}
+		assert.Equal(t, leadership.ReasonEpoch, refusal(reporting(t, token, `{}`), s), "a renewal with token %d", token)
 		requireNothing(t, "a retry later", s, approve("op", token, 0, true))
 		requireNothing(t, "another's order for the epoch that there is", s, approve("olga", token, 0, true))
 		if _, err := ordered(leadership.Order{Kind: leadership.OrderEvict, Token: token})(s); !errors.Is(err, leadership.TokenStale) || !strings.Contains(err.Error(), "by its fencing token 3") {
@@ -211,9 +203,7 @@ func TestAtMostThirtyTwoOverridesStandAndCandidatesTakeHalfOfTheRoom(t *testing.
 	s = play(t, s, 0, ordered(leadership.Order{Kind: leadership.OrderEvict, Token: 1}))
 	s = play(t, s, 0, ordered(leadership.Order{Kind: leadership.OrderLift, Override: s.Orders().List()[0].ID}))
 	s = play(t, s, 0, ordered(ban(99)))
-	if n := len(s.Orders().List()); n != leadership.MaxOverrides {
-		t.Errorf("%d stand", n)
-	}
+	assert.EqualValues(t, leadership.MaxOverrides, len(s.Orders().List()), "stand")
 	if s = play(t, s, 2*time.Minute, by("bob")); len(s.Record.Standing.Overrides.List()) != 1 {
 		t.Errorf("at the next grant %d are kept", len(s.Record.Standing.Overrides.List()))
 	}
@@ -250,9 +240,7 @@ func TestTimeWithoutAnApprovalCountsOverTerms(t *testing.T) {
 			t.Errorf("%s nine times: it ends at %v because %q, want without an approval for a minute in all", what, r.EndsBy, r.EndsBecause)
 		}
 		over := at(s, s.Record.EndsBy.Add(guard))
-		if got := refusal(by("cy"), over); got != leadership.ReasonApproval {
-			t.Errorf("%s: after that: %v", what, got)
-		}
+		assert.Equal(t, leadership.ReasonApproval, refusal(by("cy"), over), "%s: after that", what)
 		over = play(t, play(t, over, 0, rule.Expire), 0, ordered(leadership.Order{Kind: leadership.OrderApprove, Token: s.Record.Token}))
 		if over = play(t, over, 0, by("cy")); !over.Record.Standing.Ends.Approval.Equal(over.Now.Add(every)) {
 			t.Errorf("%s, and approved: until %v", what, over.Record.Standing.Ends.Approval)

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -125,9 +126,7 @@ func TestTheDrawOfATermWasFixedWhenTheTermBeforeBegan(t *testing.T) {
 		return c
 	}
 	s = play(t, s, 0, asks(with("0000000000000001")))
-	if s.Record.Standing.Secret != "0000000000000001" {
-		t.Errorf("the first ballot: %q", s.Record.Standing.Secret)
-	}
+	assert.EqualValues(t, "0000000000000001", s.Record.Standing.Secret, "the first ballot")
 	s = tried(t, s, time.Millisecond, asks(with("0000000000000002")))
 	s = play(t, s, leadership.DefaultWindow, asks(with("0000000000000003")))
 	if s.Record.LeaderID != "ann" || s.Record.Standing.Secret != "0000000000000003" {
@@ -139,9 +138,7 @@ func TestTheDrawOfATermWasFixedWhenTheTermBeforeBegan(t *testing.T) {
 	}
 	s = play(t, s, time.Second, releases(s))
 	s = play(t, s, 0, asks(with("0000000000000004")))
-	if s.Record.Standing.Secret != "0000000000000003" {
-		t.Errorf("the opener of a later ballot draws again: %q", s.Record.Standing.Secret)
-	}
+	assert.EqualValues(t, "0000000000000003", s.Record.Standing.Secret, "the opener of a later ballot draws again")
 }
 
 func TestAServiceDrawsASecretForEachCall(t *testing.T) {

@@ -110,9 +110,7 @@ func TestALeaderThatIsChallengedHandsOverToTheChallenger(t *testing.T) {
 	_, err := rule.Apply(s, leadership.HandOver{LeaseRequest: handing.LeaseRequest, To: "cy"})
 	assert.ErrorIs(t, err, leadership.NotEligible, "to another, by name")
 	s = play(t, s, 0, applies(handing))
-	if to := s.Lease().Succession.To; to != "bob" {
-		t.Errorf("the best candidate that waits is %q, want the challenger", to)
-	}
+	assert.EqualValues(t, "bob", s.Lease().Succession.To, "the best candidate that waits")
 }
 
 func TestAChallengeThatIsTakenBackGivesTheTermBackWhatItTook(t *testing.T) {

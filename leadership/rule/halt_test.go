@@ -79,12 +79,8 @@ func TestNoCandidateIsGrantedAHaltedElectionAndItsLeaderGoesOn(t *testing.T) {
 				t.Errorf("%s: the halt of %q: got %q, want %q", what, pattern, got, reason)
 			}
 		}
-		if got := refusal(asks("bob"), at(held(t, 0), noon.Add(time.Hour))); got != "<nil>" {
-			t.Errorf("at the end of the halt of %q: %q", pattern, got)
-		}
-		if got := refusal(asks("ann"), held(t, 5*time.Second)); got != "<nil>" {
-			t.Errorf("the leader is refused for the halt of %q: %q", pattern, got)
-		}
+		assert.EqualValues(t, "<nil>", refusal(asks("bob"), at(held(t, 0), noon.Add(time.Hour))), "at the end of the halt of %q", pattern)
+		assert.EqualValues(t, "<nil>", refusal(asks("ann"), held(t, 5*time.Second)), "the leader is refused for the halt of %q", pattern)
 		if reason != leadership.ReasonHalted {
 			continue
 		}

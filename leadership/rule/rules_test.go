@@ -203,9 +203,7 @@ func TestVerifyRefusesWhatCannotBe(t *testing.T) {
 func TestNoWordOfTheKeyIsPrinted(t *testing.T) {
 	k := leadership.NewKey()
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%x", "%q", "%d"} {
-		if got := fmt.Sprintf(verb, k); got != "[key]" {
-			t.Errorf("%s prints %s", verb, got)
-		}
+		assert.Equal(t, "[key]", fmt.Sprintf(verb, k), verb)
 		if got := fmt.Sprintf(verb, leadership.Grant{Key: k}); cmp.Diff(got, fmt.Sprintf(verb, leadership.Grant{Key: leadership.NewKey()})) != "" {
 			t.Errorf("%s of a grant tells the key", verb)
 		}

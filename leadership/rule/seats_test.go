@@ -212,9 +212,7 @@ func TestAnElectionWithSeatsIsNeverLedItself(t *testing.T) {
 			t.Errorf("%s, token %d: %v", o.Kind, o.Token, err)
 		}
 	}
-	if s.Record.Standing.Untold != 2 {
-		t.Errorf("%d seats have to be told of it, want 2", s.Record.Standing.Untold)
-	}
+	assert.EqualValues(t, 2, s.Record.Standing.Untold, "seats have to be told of it")
 	told, err := rule.Told(s, s.Record.Revision-1)
 	if err != nil || !told.Empty() {
 		t.Errorf("a late note that an earlier change was told counts: %+v, %v", told, err)

@@ -44,9 +44,7 @@ func TestAnElectionIsParkedByFailedTermsUntilAnOperatorApproves(t *testing.T) {
 		t.Fatalf("the third failure: %+v", events)
 	}
 	for _, who := range []leadership.CandidateID{"ann", "bob"} {
-		if got := refusal(by(who), at(s, s.Now.Add(100*time.Hour))); got != leadership.ReasonParked {
-			t.Errorf("%s, days later: %v", who, got)
-		}
+		assert.Equal(t, leadership.ReasonParked, refusal(by(who), at(s, s.Now.Add(100*time.Hour))), "%s, days later", who)
 	}
 	if x := rule.Explain(s, "bob"); len(x.Causes) != 1 || x.Causes[0].Code != leadership.ReasonParked || x.Causes[0].Because != why {
 		t.Errorf("it is explained by %+v", x.Causes)
@@ -58,9 +56,7 @@ func TestAnElectionIsParkedByFailedTermsUntilAnOperatorApproves(t *testing.T) {
 	for range 2 { // the count begins anew
 		s = play(t, play(t, s, 0, by("ann")), time.Second, releasing(leadership.OutcomeFailed, ""))
 	}
-	if got := refusal(by("bob"), s); got != "<nil>" {
-		t.Errorf("after two failures more: %v", got)
-	}
+	assert.EqualValues(t, "<nil>", refusal(by("bob"), s), "after two failures more")
 	s = play(t, s, time.Hour, by("ann"))
 	if s, events = playEvents(t, s, time.Second, releasing(leadership.OutcomeFailed, "")); len(events) != 1 {
 		t.Errorf("failures of more than an hour ago still count: %+v", events)
@@ -145,9 +141,7 @@ func TestTheTermsOfASeriesShareABudget(t *testing.T) {
 		t.Errorf("its detail is %s", e.Detail)
 	}
 	s = at(s, s.Now.Add(time.Minute))
-	if got := refusal(by("ann"), s); got != leadership.ReasonParked {
-		t.Errorf("the candidate: %v; want that it is not in a cooldown", got)
-	}
+	assert.Equal(t, leadership.ReasonParked, refusal(by("ann"), s), "the candidate")
 	s = play(t, s, 0, approve("olga@x", 4, 0, false))
 	s = play(t, play(t, s, 0, by("ann")), time.Second, reporting(t, 5, `{"tokensUsed":100}`))
 	s = play(t, play(t, s, 0, released), 17*time.Minute, by("ann"))

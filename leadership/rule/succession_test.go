@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
 	"regent/leadership/rule"
@@ -292,9 +293,7 @@ func TestABetterCandidateDoesNotShortenAHandOver(t *testing.T) {
 	wantRefusal(t, "during a hand-over", done(t, s, handOver("bob", time.Minute)), better, leadership.LeaseHeld, leadership.ReasonHeld)
 
 	s = done(t, s, better) // the challenger is a successor, too
-	if to := s.Lease().Succession.To; to != "cy" {
-		t.Fatalf("the successor is %q", to)
-	}
+	require.EqualValues(t, "cy", s.Lease().Succession.To, "the successor")
 	s = done(t, s, ready("cy", 'c'))
 	if _, ch, err := decided(done(t, s, yield), better); err != nil || len(ch.Events) != 2 || ch.Record.LeaderID != "cy" {
 		t.Errorf("the challenger takes over: %+v, %v", ch.Events, err)

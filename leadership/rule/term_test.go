@@ -238,9 +238,7 @@ func TestATripEndsTheTermAndBarsGrantsUntilThePromisedEndAndTheCandidateForTheCo
 		_, err = by("bob")(at(s, promised.Add(guard)))
 		assert.NoError(t, err, "%s: bob after the promised end", name)
 		until := noon.Add(3*time.Second + cooldown)
-		if got := refusal(by("ann"), at(s, until.Add(-1))); got != leadership.ReasonBanned {
-			t.Errorf("%s: ann within the cooldown: %v", name, got)
-		}
+		assert.Equal(t, leadership.ReasonBanned, refusal(by("ann"), at(s, until.Add(-1))), "%s: ann within the cooldown", name)
 		_, err = by("ann")(at(s, until))
 		assert.NoError(t, err, "%s: ann after the cooldown", name)
 		again := reporting(t, 1, `{"tokensUsed":102,"calls":9,"errors":9}`)
@@ -290,17 +288,13 @@ func TestTrippedCandidateLeadsOnProbationAndEachTripDoublesItsCooldownUpToADay(t
 			t.Fatalf("trip %d: %+v", i+1, all)
 		}
 		s = play(t, play(t, s, want, long), 0, long) // and again
-		if s.Record.LeaseDuration != leadership.ProbationLease {
-			t.Fatalf("on probation the lease is %v", s.Record.LeaseDuration)
-		}
+		require.Equal(t, leadership.ProbationLease, s.Record.LeaseDuration, "on probation the lease")
 		if x := rule.Explain(s, "ann"); !x.Leads || len(x.Causes) != 1 || x.Causes[0].Code != leadership.ReasonProbation || x.Causes[0].Left != want {
 			t.Errorf("explained as %+v", x)
 		}
 	}
 	forgotten := play(t, play(t, s, 0, reporting(t, s.Record.Token, `{"tasks":2}`)), 2*24*time.Hour, long)
-	if forgotten.Record.LeaseDuration != time.Hour {
-		t.Errorf("a day after its ban its lease is %v", forgotten.Record.LeaseDuration)
-	}
+	assert.Equal(t, time.Hour, forgotten.Record.LeaseDuration, "a day after its ban its lease")
 	var last []leadership.Event
 	for left := 24 * time.Hour; left > 0; left -= 9 * time.Second { // it leads for one cooldown
 		s, last = playEvents(t, s, min(9*time.Second, left), reporting(t, s.Record.Token, `{}`))
@@ -374,9 +368,7 @@ func TestBanThatStandsIsNeverForgottenForOthersThatTrip(t *testing.T) {
 	s = at(s, s.Now.Add(e.RetryAfter-11*time.Second))
 	trips(most)
 	for n := 1; n <= most; n++ { // the first ban is over
-		if got := refusal(by(leadership.CandidateID(fmt.Sprintf("agent-%d", n))), s); got != leadership.ReasonBanned {
-			t.Errorf("agent-%d: %v", n, got)
-		}
+		assert.Equal(t, leadership.ReasonBanned, refusal(by(leadership.CandidateID(fmt.Sprintf("agent-%d", n))), s), "agent-%d", n)
 	}
 }
 
@@ -395,19 +387,13 @@ func TestLeaderWithoutProgressIsOutAtStuckAfterAndItsSuccessorLeadsAfterTheGuard
 		t.Errorf("progress moves the end to %v", ch.Record.EndsBy)
 	}
 	late := reporting(t, 1, `{"progress":2,"tasks":1}`)
-	if got := refusal(late, at(s, out)); got != leadership.ReasonDeposed {
-		t.Errorf("progress at the end: %v", got)
-	}
-	if got := refusal(by("ann"), at(s, out.Add(guard))); got != leadership.ReasonBanned {
-		t.Errorf("the stuck leader itself is granted before its end is recorded: %v", got)
-	}
+	assert.Equal(t, leadership.ReasonDeposed, refusal(late, at(s, out)), "progress at the end")
+	assert.Equal(t, leadership.ReasonBanned, refusal(by("ann"), at(s, out.Add(guard))), "the stuck leader itself is granted before its end is recorded")
 	next, events := playEvents(t, at(s, out.Add(guard)), 0, by("bob"))
 	if e := events[0]; e.Type != leadership.EventDeposed || e.Detail != `{"endsBecause":"stuck","progress":1,"stuckAfterMs":25000,"until":"2026-01-01T12:01:30Z"}` || e.Reason == "" || next.Record.LeaderID != "bob" {
 		t.Errorf("got %+v", events)
 	}
-	if got := refusal(by("ann"), at(next, next.Now.Add(30*time.Second))); got != leadership.ReasonBanned {
-		t.Errorf("deposed, ann hears %v", got)
-	}
+	assert.Equal(t, leadership.ReasonBanned, refusal(by("ann"), at(next, next.Now.Add(30*time.Second))), "deposed, ann hears")
 }
 
 func TestLeaderWithoutProgressThatReleasesAtItsDeadlineIsKeptOut(t *testing.T) {
@@ -418,12 +404,8 @@ func TestLeaderWithoutProgressThatReleasesAtItsDeadlineIsKeptOut(t *testing.T) {
 	if e := events[0]; e.Type != leadership.EventReleased || e.Reason == "" || e.Detail != `{"endsBecause":"stuck","progress":0,"stuckAfterMs":20000,"until":"2026-01-01T12:01:19Z"}` {
 		t.Errorf("got %+v", e)
 	}
-	if got := refusal(by("ann"), s); got != leadership.ReasonBanned {
-		t.Errorf("ann: %v", got)
-	}
-	if got := refusal(by("bob"), s); got != "<nil>" {
-		t.Errorf("bob, after a release: %v", got)
-	}
+	assert.Equal(t, leadership.ReasonBanned, refusal(by("ann"), s), "ann")
+	assert.EqualValues(t, "<nil>", refusal(by("bob"), s), "bob, after a release")
 }
 
 // limits configures the limits of a term, and nothing else.

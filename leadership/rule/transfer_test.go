@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -105,9 +106,7 @@ func TestACarriedElectionGoesOnAndIsGrantedWhenTheOldLeaseIsOver(t *testing.T) {
 			t.Errorf("%s: the next leader is told that the last term was ended by %q, want %q", name, because, c.because)
 		}
 		rest.Standing.Ended, want.Standing.Created = want.Standing.Ended, c.from.Lease().CreatedAt
-		if diff := cmp.Diff(want, rest); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		assert.Empty(t, cmp.Diff(want, rest), "%s (-want +got)", name)
 		if got.Record.Revision <= c.from.Record.Revision && c.event != "" {
 			t.Errorf("%s: revision %d follows %d", name, got.Record.Revision, c.from.Record.Revision)
 		}
@@ -229,9 +228,7 @@ func TestARaisedElectionIsPastEverythingAndLocked(t *testing.T) {
 			continue
 		}
 		want := leadership.Event{Election: "jobs", Revision: 1000, Token: 1000, Type: c.event, PreviousLeaderID: c.s.Record.LeaderID}
-		if diff := cmp.Diff([]leadership.Event{want}, ch.Events); diff != "" {
-			t.Errorf("%s: events (-want +got):\n%s", name, diff)
-		}
+		assert.Empty(t, cmp.Diff([]leadership.Event{want}, ch.Events), "%s: events (-want +got)", name)
 		s := apply(c.s, ch)
 		r := s.Record
 		if r.Token != 1000 || r.Revision != 1000 || r.LeaderID != "" || r.Deleted != c.deleted || r.Policy != c.s.Record.Policy || opensAfter(s) != c.opens {

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -56,9 +57,7 @@ func TestABallotIsTimedFromItsFirstBidToItsGrantAndEachBidIsCounted(t *testing.T
 			}
 		}
 		w.Settle(400 * time.Millisecond)
-		if why := bid(w, "jobs", "bob", 3); why != "" {
-			w.Fatalf("bob is refused for %q", why)
-		}
+		require.Empty(w, bid(w, "jobs", "bob", 3), "bob is refused")
 		want(w, w.Read().Since(before), map[string]float64{
 			"regent.ballots.bids": 3, "regent.ballots.duration:count": 1, "regent.ballots.duration:sum": 0.4,
 			"regent.leadership.changes{type=acquired}": 1, "regent.elections{state=held}": 1, "regent.elections{state=vacant}": -1,
@@ -82,9 +81,7 @@ func TestABidThatIsTakenBackIsNoBid(t *testing.T) {
 			_, err := service.New(w.Metrics.Store(store)).Do(t.Context(), leadership.Withdraw{Election: "jobs", CandidateID: gone})
 			require.NoError(t, err)
 		}
-		if n := w.Read().Since(before)["regent.ballots.bids"]; n != 2 {
-			t.Errorf("%v bids, want 2", n)
-		}
+		assert.EqualValues(t, 2, w.Read().Since(before)["regent.ballots.bids"], "bids")
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
@@ -44,9 +45,7 @@ func of(v telemetrytest.Values) map[string]float64 {
 
 func want(w *telemetrytest.Fixture, got telemetrytest.Values, want map[string]float64) {
 	w.Helper()
-	if diff := cmp.Diff(want, of(got)); diff != "" {
-		w.Errorf("-want +got:\n%s", diff)
-	}
+	assert.Empty(w, cmp.Diff(want, of(got)), "-want +got")
 }
 
 func TestEveryMetricFollowsTheLifeOfAnElection(t *testing.T) {
@@ -57,9 +56,7 @@ func TestEveryMetricFollowsTheLifeOfAnElection(t *testing.T) {
 			does()
 			synctest.Wait()
 			after := w.Read()
-			if diff := cmp.Diff(moves, of(after.Since(before))); diff != "" {
-				w.Errorf("%s: -want +got:\n%s", what, diff)
-			}
+			assert.Empty(w, cmp.Diff(moves, of(after.Since(before))), "%s: -want +got", what)
 			before = after
 		}
 		var ann, bob leadership.LeaseRequest
@@ -199,9 +196,7 @@ func TestALateGrantIsNoTransitionIfNoCandidateWaited(t *testing.T) {
 			w.Errorf("leaderless for %v s although no candidate waits", s)
 		}
 		w.Lead("jobs", "bob")
-		if n := w.Read().Sum("regent.leadership.transition.duration:count"); n != 0 {
-			w.Errorf("%v transitions, although no candidate waited in the hour between", n)
-		}
+		assert.Zero(w, w.Read().Sum("regent.leadership.transition.duration:count"), "transitions, although no candidate waited in the hour between")
 	})
 }
 
@@ -228,15 +223,11 @@ func TestAnActThatMayHaveBeenSentInTimeIsNoSplitBrain(t *testing.T) {
 		w.Lead("jobs", "bob")
 		w.Settle(4 * time.Second)
 		w.Service.Renew(w.Context(), ann)
-		if n := w.Read().Sum("regent.leadership.splitbrain"); n != 0 {
-			w.Errorf("%v acts counted", n)
-		}
+		assert.Zero(w, w.Read().Sum("regent.leadership.splitbrain"), "acts counted")
 		w.Settle(2 * time.Second)
 		w.Service.BatchRenew(w.Context(), []leadership.LeaseRequest{ann})
 		w.Service.BatchCheckTokens(w.Context(), []leadership.TokenCheck{{Election: "jobs", Token: 1}, {Election: "jobs2", Token: 1}})
-		if n := w.Read().Sum("regent.leadership.splitbrain"); n != 2 {
-			w.Errorf("%v acts counted, want the renewal and the check of jobs", n)
-		}
+		assert.EqualValues(w, 2, w.Read().Sum("regent.leadership.splitbrain"), "acts counted")
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -31,9 +32,7 @@ func wantNamed(w *telemetrytest.Fixture, when string, want map[string]float64) {
 			got[name] = value
 		}
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		w.Errorf("%s: -want +got:\n%s", when, diff)
-	}
+	assert.Empty(w, cmp.Diff(want, got), "%s: -want +got", when)
 }
 
 func deleteElection(w *telemetrytest.Fixture, e leadership.Election) {

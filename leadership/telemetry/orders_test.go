@@ -11,6 +11,7 @@ import (
 	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -54,9 +55,7 @@ func TestEachEventReasonAndEndHasItsSeries(t *testing.T) {
 		"regent.leadership.terms.limited": declared(t, "lease.go", "EndReason", "// The reasons for an EndsBy."),
 		"regent.lease.contention":         append(reasons, "conflict"),
 	} {
-		if diff := gocmp.Diff(slices.Sorted(slices.Values(want)), slices.Sorted(slices.Values(labels[name]))); diff != "" {
-			t.Errorf("%s: -package leadership +label:\n%s", name, diff)
-		}
+		assert.Empty(t, gocmp.Diff(slices.Sorted(slices.Values(want)), slices.Sorted(slices.Values(labels[name]))), "%s: -package leadership +label", name)
 	}
 }
 
@@ -310,9 +309,7 @@ func TestATermIsCountedByWhatLimitedIt(t *testing.T) {
 				limited := play(w)
 				got := w.Read()
 				if !limited {
-					if n := got.Sum("regent.leadership.terms.limited"); n != 0 {
-						t.Errorf("%v terms were limited", n)
-					}
+					assert.Zero(t, got.Sum("regent.leadership.terms.limited"), "terms were limited")
 					return
 				}
 				if got["regent.leadership.terms.limited{because="+because+"}"] != 1 || got.Sum("regent.leadership.terms.limited") != 1 {

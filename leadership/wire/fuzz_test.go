@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -154,9 +155,7 @@ func FuzzDecodeIsStrict(f *testing.F) {
 			}
 		}
 		require.NoError(t, json.Unmarshal(body, &lenient), "%q was accepted", body)
-		if diff := cmp.Diff(lenient, got); diff != "" {
-			t.Errorf("encoding/json (-) and Decode (+) read %q differently:\n%s", body, diff)
-		}
+		assert.Empty(t, cmp.Diff(lenient, got), "encoding/json (-) and Decode (+) read %q differently", body)
 	})
 }
 
@@ -195,7 +194,5 @@ func again[T any](t *testing.T, first T) {
 	require.NoError(t, Decode(text, &second), "%s was written", text)
 	text2, err := Marshal(second)
 	require.NoError(t, err)
-	if diff := cmp.Diff(string(text), string(text2)); diff != "" {
-		t.Fatalf("written (-) and written again (+) differ:\n%s", diff)
-	}
+	require.Empty(t, cmp.Diff(string(text), string(text2)), "written (-) and written again (+) differ")
 }

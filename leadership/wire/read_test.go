@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -50,9 +51,7 @@ func TestUsualRepliesAreReadWithoutReflection(t *testing.T) {
 			continue
 		}
 		require.NoError(t, json.Unmarshal([]byte(text), want))
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s (-json +read)\n%s", text, diff)
-		}
+		assert.Empty(t, cmp.Diff(want, got), "%s (-json +read)", text)
 	}
 }
 

@@ -112,9 +112,7 @@ func wantWritten(tb testing.TB, c *firestore.Client, want map[string]int64) {
 	for _, d := range docs {
 		got[d.Ref.ID], _ = d.Data()["token"].(int64)
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		tb.Errorf("what was written (-want +got):\n%s", diff)
-	}
+	assert.Empty(tb, cmp.Diff(want, got), "what was written (-want +got)")
 }
 
 func wantFields(tb testing.TB, doc *firestore.DocumentRef, want map[string]any) {

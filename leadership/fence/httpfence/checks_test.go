@@ -271,9 +271,7 @@ func TestAnElectionThatRegentDoesNotKnowHasNoLeader(t *testing.T) {
 		wantRefusal(t, w.Check(t.Context(), other), leadership.TokenStale)
 		w.fails(leadership.ElectionDeleted)
 		w.wantStale(w.check(33), 0)
-		if n := w.Remembered(); n != 0 {
-			t.Errorf("%d elections are remembered of which nothing is known", n)
-		}
+		assert.Zero(t, w.Remembered(), "elections are remembered of which nothing is known")
 	})
 }
 
@@ -307,9 +305,7 @@ func TestNewsInvalidatesMemory(t *testing.T) {
 					wantRefusal(t, err, leadership.TokenStale)
 				}
 				w.wantAsked(c.asked)
-				if n := w.Remembered(); n != 1 {
-					t.Errorf("%d elections are remembered, want 1", n)
-				}
+				assert.EqualValues(t, 1, w.Remembered(), "elections are remembered")
 			})
 		})
 	}
@@ -433,9 +429,7 @@ func TestAnswerAboutAnotherTokenIsNotBelieved(t *testing.T) {
 				c, err := httpfence.NewChecks(httpfence.ChecksConfig{Regent: always{l}, Now: w.now})
 				require.NoError(t, err)
 				w.wantUnknown(c.Check(t.Context(), mark(33)))
-				if n := c.Remembered(); n != 0 {
-					t.Errorf("%d elections are remembered", n)
-				}
+				assert.Zero(t, c.Remembered(), "elections are remembered")
 			})
 		})
 	}

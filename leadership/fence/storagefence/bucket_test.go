@@ -65,17 +65,13 @@ func TestATombstoneKeepsTheMark(t *testing.T) {
 	assert.ErrorIs(t, b.Write(t.Context(), "state", planner(33), nil), leadership.TokenStale)
 	require.NoError(t, b.Write(t.Context(), "state", planner(34), nil))
 	want = storagefence.Object{Generation: 3, Mark: planner(34), Content: []byte{}}
-	if diff := cmp.Diff(want, read(t, b, "state")); diff != "" {
-		t.Errorf("an empty content is none that was deleted: %s", diff)
-	}
+	assert.Empty(t, cmp.Diff(want, read(t, b, "state")), "an empty content is none that was deleted")
 }
 
 func TestReplaceChangesOnlyWhatWasRead(t *testing.T) {
 	t.Parallel()
 	b := newFake().bucket(t, storagefence.Config{})
-	if diff := cmp.Diff(storagefence.Object{}, read(t, b, "state")); diff != "" {
-		t.Errorf("an object that is not there: %s", diff)
-	}
+	assert.Empty(t, cmp.Diff(storagefence.Object{}, read(t, b, "state")), "an object that is not there")
 	first, err := b.Replace(t.Context(), "state", 0, planner(33), []byte("one"))
 	require.NoError(t, err)
 	for _, stale := range []storagefence.Generation{0, first + 1} {

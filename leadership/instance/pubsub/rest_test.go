@@ -174,9 +174,7 @@ func TestAStreamAtRestCostsTwoCallsAMinuteWherePingsAreAnswered(t *testing.T) {
 			if s.calls < 3600/40 || s.calls > 2*60 {
 				t.Errorf("%d calls in an hour", s.calls)
 			}
-			if s.streams != 1 {
-				t.Errorf("%d streams", s.streams)
-			}
+			assert.EqualValues(t, 1, s.streams, "streams")
 		})
 	})
 }

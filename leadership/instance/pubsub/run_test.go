@@ -34,9 +34,7 @@ func TestEveryInstanceHearsEveryEventInOrder(t *testing.T) {
 		for _, l := range listeners {
 			heard := l.awaitEvents(t, all)
 			for _, e := range elections {
-				if diff := cmp.Diff(history(e, 1, 150), firsts(heard, e)); diff != "" {
-					t.Errorf("first deliveries of %s (-want +got):\n%s", e, diff)
-				}
+				assert.Empty(t, cmp.Diff(history(e, 1, 150), firsts(heard, e)), "first deliveries of %s (-want +got)", e)
 			}
 		}
 	})
@@ -57,9 +55,7 @@ func TestASubscriptionIsOfTheInstanceAndGoesWithIt(t *testing.T) {
 		if left := s.subscribed(t); len(left) > 0 {
 			t.Errorf("there is still %v", left)
 		}
-		if diff := cmp.Diff([]bool{true, false}, l.told()); diff != "" {
-			t.Errorf("live was told (-want +got):\n%s", diff)
-		}
+		assert.Empty(t, cmp.Diff([]bool{true, false}, l.told()), "live was told (-want +got)")
 	})
 }
 
@@ -95,9 +91,7 @@ func TestMessageThatIsNoEventIsAcknowledgedAndLoggedOnce(t *testing.T) {
 		}
 		event := []leadership.Event{takeover()} // of the same ordering key as most of them
 		publish(t, b, event)
-		if diff := cmp.Diff(event, l.awaitEvents(t, event)); diff != "" {
-			t.Errorf("heard (-want +got):\n%s", diff)
-		}
+		assert.Empty(t, cmp.Diff(event, l.awaitEvents(t, event)), "heard (-want +got)")
 		awaitAcks(t, s, n+1)
 		l.stop()
 		close(log)
@@ -144,9 +138,7 @@ func TestTheTopicIsDeletedAndComesBack(t *testing.T) {
 		s.createTopic(t)
 		l.awaitLives(t, true, false, true)
 		publish(t, b, history("reports", 6, 10))
-		if diff := cmp.Diff(history("reports", 1, 10), l.awaitEvents(t, history("reports", 6, 10))); diff != "" {
-			t.Errorf("heard (-want +got):\n%s", diff)
-		}
+		assert.Empty(t, cmp.Diff(history("reports", 1, 10), l.awaitEvents(t, history("reports", 6, 10))), "heard (-want +got)")
 		if sub := s.own(t); sub.Topic != s.topic {
 			t.Errorf("the subscription belongs to %s", sub.Topic)
 		}
@@ -169,9 +161,7 @@ func TestWithoutATopicRunWaitsForOneAndSaysSoOnce(t *testing.T) {
 		}
 		s.createTopic(t)
 		l.awaitLives(t, true)
-		if diff := cmp.Diff([]string{"events are not heard"}, log.await(t, "events are heard")); diff != "" {
-			t.Errorf("the log (-want +got):\n%s", diff)
-		}
+		assert.Empty(t, cmp.Diff([]string{"events are not heard"}, log.await(t, "events are heard")), "the log (-want +got)")
 	})
 }
 

@@ -333,7 +333,5 @@ func TestGooglesCredentialsAreForGooglesCollectorAlone(t *testing.T) {
 	if err := p.Shutdown(t.Context()); err != nil || len(c.metrics) == 0 {
 		t.Errorf("%d messages, %v", len(c.metrics), err)
 	}
-	if p.Project != "theirs" {
-		t.Errorf("the project is %q", p.Project)
-	}
+	assert.EqualValues(t, "theirs", p.Project, "the project")
 }

@@ -125,8 +125,6 @@ func TestAbsencesLeaveRoomForElections(t *testing.T) {
 		if n := gets.Load(); n != 2 {
 			t.Errorf("in a full cache the halts were read %d times, want once", n-1)
 		}
-		if n := remembered(h); n != 7 {
-			t.Errorf("%d elections are remembered, want 5 that are absent, one that is not, and the halts", n)
-		}
+		assert.EqualValues(t, 7, remembered(h), "elections are remembered, want 5 that are absent, one that is not, and the halts")
 	})
 }

@@ -97,9 +97,7 @@ func TestGapsOfManyElectionsAreFoundWithoutBeingRememberedOneByOne(t *testing.T)
 		}
 		h.set(nil, nil)
 		time.Sleep(time.Minute)
-		if got := len(f.items()); got != 4000 {
-			t.Errorf("got %d events, want all 4000", got)
-		}
+		assert.Len(t, f.items(), 4000, "events")
 	})
 }
 

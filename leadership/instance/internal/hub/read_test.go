@@ -185,16 +185,12 @@ func (w *cached) wantGets(want int) {
 // wantSlots checks how many elections take up memory.
 func (w *cached) wantSlots(want int) {
 	w.t.Helper()
-	if got := remembered(w.Hub); got != want {
-		w.t.Errorf("%d elections take up memory, want %d", got, want)
-	}
+	assert.Equal(w.t, want, remembered(w.Hub), "elections take up memory")
 }
 
 func (w *cached) wantRevision(got leadership.Reading, want leadership.Revision) {
 	w.t.Helper()
-	if got.Revision != want {
-		w.t.Errorf("got revision %d, want %d", got.Revision, want)
-	}
+	assert.Equal(w.t, want, got.Revision, "got revision")
 }
 
 func TestTheStoreIsAskedOnceWithinTheExpiry(t *testing.T) {
@@ -209,9 +205,7 @@ func TestTheStoreIsAskedOnceWithinTheExpiry(t *testing.T) {
 			want.ExpiresIn -= age
 			want.RenewIn -= age
 			want.ReadAt = asked.Add(time.Second)
-			if diff := cmp.Diff(leadership.Reading{Lease: want, Age: age, Bound: hub.DefaultExpiry}, got); diff != "" {
-				t.Errorf("after %v (-want +got):\n%s", age, diff)
-			}
+			assert.Empty(t, cmp.Diff(leadership.Reading{Lease: want, Age: age, Bound: hub.DefaultExpiry}, got), "after %v (-want +got)", age)
 		}
 		w.wantGets(1)
 		time.Sleep(time.Nanosecond)

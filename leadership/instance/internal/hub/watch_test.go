@@ -170,9 +170,7 @@ func TestAnEventThatWasMadeUpIsForgotten(t *testing.T) {
 		if events, _, _ := h.reads(); events > 11 {
 			t.Errorf("the history was read %d times, want 10 for the phantom and one for the event that was lost, at most", events)
 		}
-		if r := listener.newest(); r != 6 {
-			t.Errorf("the newest event is said to be %d, want 6", r)
-		}
+		assert.EqualValues(t, 6, listener.newest(), "the newest event is said to be")
 		h.Publish(w.change(jobs, 1)...)
 		for _, r := range readers {
 			r.wants("afterwards", 4, 5, 6, 7)

@@ -235,12 +235,8 @@ func TestTheBidOfTheLastOfALineIsWithdrawn(t *testing.T) {
 				if took := dee.ended.Sub(released); took < window || took > window+20*time.Millisecond+rule.BidTurn {
 					t.Errorf("dee leads after %v, want the window", took)
 				}
-				if n := i.withdrawn.Load(); n != 1 {
-					t.Errorf("%d bids were withdrawn, want one", n)
-				}
-				if n := i.queue.Lines(); n != 0 {
-					t.Errorf("%d lines are left", n)
-				}
+				assert.EqualValues(t, 1, i.withdrawn.Load(), "bids were withdrawn")
+				assert.Zero(t, i.queue.Lines(), "lines are left")
 			})
 		})
 	}
@@ -265,9 +261,7 @@ func TestABidWhoseWithdrawalFailsIsWithdrawnAgain(t *testing.T) {
 		if n := tries.Load(); n != 2 {
 			t.Errorf("the withdrawal was tried %d times, want twice", n)
 		}
-		if n := i.queue.Lines(); n != 0 {
-			t.Errorf("%d lines are left", n)
-		}
+		assert.Zero(t, i.queue.Lines(), "lines are left")
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -93,9 +94,7 @@ func TestARefusalElsewhereDoesNotSettleAnAttemptOfUnknownOutcome(t *testing.T) {
 					return
 				}
 				cy.leads()
-				if n := i.given.Load(); n != 1 {
-					t.Errorf("%d leases were given back, want bob's", n)
-				}
+				assert.EqualValues(t, 1, i.given.Load(), "leases were given back")
 			})
 		})
 	}

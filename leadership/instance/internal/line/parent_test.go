@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -54,9 +55,7 @@ func TestCandidatesOfAPartLeadOnceItsParentHasALeader(t *testing.T) {
 				}
 			}
 		}
-		if led != 1 {
-			t.Errorf("%d candidates lead, want one", led)
-		}
+		assert.EqualValues(t, 1, led, "candidates lead")
 		if n := w.called(); n > 2 {
 			t.Errorf("the store was asked %d times for it, want once by each instance at most", n)
 		}

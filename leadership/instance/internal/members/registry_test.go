@@ -102,9 +102,7 @@ func (w *world) members(r *members.Registry, l leadership.Lease) []string {
 
 func (w *world) has(r *members.Registry, what string, want ...string) {
 	w.Helper()
-	if diff := cmp.Diff(append([]string{}, want...), w.members(r, leadership.Lease{Election: jobs})); diff != "" {
-		w.Errorf("%s: the members (-want +got):\n%s", what, diff)
-	}
+	assert.Empty(w, cmp.Diff(append([]string{}, want...), w.members(r, leadership.Lease{Election: jobs})), "%s: the members (-want +got)", what)
 }
 
 func TestAMemberCountsUntilItsTTLHasPassed(t *testing.T) {
@@ -150,9 +148,7 @@ func TestThoseInLineFollowTheTokenThatTheirInstanceKnows(t *testing.T) {
 	w.term(a, "lea", 7)
 	w.tell(a, b)
 	for _, r := range []*members.Registry{a, b} {
-		if diff := cmp.Diff([]string{"ann candidate 7", "lea leader 7", "wit witness 7"}, w.members(r, held("lea", 7))); diff != "" {
-			t.Errorf("the members (-want +got):\n%s", diff)
-		}
+		assert.Empty(t, cmp.Diff([]string{"ann candidate 7", "lea leader 7", "wit witness 7"}, w.members(r, held("lea", 7))), "the members (-want +got)")
 	}
 	w.term(a, "leo", 8)
 	sheets := a.ChangedSheets(nil, w.now)
@@ -160,9 +156,7 @@ func TestThoseInLineFollowTheTokenThatTheirInstanceKnows(t *testing.T) {
 		t.Errorf("a new token is told by %d sheets, of which the first is %s", len(sheets), sheets[0])
 	}
 	w.send(b, sheets...)
-	if diff := cmp.Diff([]string{"ann candidate 8", "leo leader 8", "wit witness 8"}, w.members(b, held("leo", 8))); diff != "" {
-		t.Errorf("after the next grant (-want +got):\n%s", diff)
-	}
+	assert.Empty(t, cmp.Diff([]string{"ann candidate 8", "leo leader 8", "wit witness 8"}, w.members(b, held("leo", 8))), "after the next grant (-want +got)")
 	a.Stand(jobs, nil, w.now)
 	w.tell(a, b)
 	w.has(a, "the line is empty")
@@ -179,9 +173,7 @@ func TestALeaderIsNoticedOfWhichTheViewHasHeard(t *testing.T) {
 		w.pass(time.Second)
 	}
 	hear(leadership.Event{Revision: 1, Type: leadership.EventAcquired, LeaderID: "lea", Token: 7})
-	if token := r.Token(jobs); token != 7 {
-		t.Errorf("a second after the event the token is %d, want 7", token)
-	}
+	assert.EqualValues(t, 7, r.Token(jobs), "a second after the event the token")
 	r.Leave(jobs, "fay", w.now)
 	hear(leadership.Event{Revision: 2, Type: leadership.EventReleased, Token: 7})
 	w.pass(members.Linger + leadership.MaxGrace)
@@ -238,9 +230,7 @@ func TestWatchersAreToldOnceWhoHasComeAndGone(t *testing.T) {
 	next := watch(a)
 	told := func(what string, want ...string) {
 		t.Helper()
-		if diff := cmp.Diff(append([]string{}, want...), changes(a, &next)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", what, diff)
-		}
+		assert.Empty(t, cmp.Diff(append([]string{}, want...), changes(a, &next)), "%s (-want +got)", what)
 	}
 	told("nothing has happened")
 	w.join(a, "fay", leadership.RoleFollower, 1)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -355,9 +356,7 @@ func (p *topic) expect(e leadership.Election, want ...leadership.Revision) {
 			got = append(got, a.Revision)
 		}
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		p.t.Errorf("announced of %q (-want +got):\n%s", e, diff)
-	}
+	assert.Empty(p.t, cmp.Diff(want, got), "announced of %q (-want +got)", e)
 }
 
 // expectAll says that every revision of every election must be out, and the outbox empty. It

@@ -211,9 +211,7 @@ func TestOneElectionThatFailsHoldsUpNoOther(t *testing.T) {
 		for e := range 10 {
 			f.topic.expect(election(e), 1, 2)
 		}
-		if n := f.waiting(); n != 1200 {
-			t.Errorf("%d events wait, want the 1200 that fail", n)
-		}
+		assert.EqualValues(t, 1200, f.waiting(), "events wait")
 		f.topic.expect("aaa")
 		if a.CannotAnnounce() == nil {
 			t.Error("nothing is said of what was left behind")
@@ -413,9 +411,7 @@ func TestPartialAcknowledgementCountsForThatPart(t *testing.T) {
 		f.instance("dead").changes("jobs", 5)
 		a.change("jobs")
 		f.wait(2 * markDelay)
-		if n := f.waiting(); n != 4 {
-			t.Errorf("%d events are not marked, want the 4 that were not acknowledged", n)
-		}
+		assert.EqualValues(t, 4, f.waiting(), "events are not marked")
 		f.settle(2 * time.Second)
 		f.topic.expect("jobs", 1, 2, 3, 4, 3, 4, 5, 6)
 	})
@@ -432,9 +428,7 @@ func TestSweepAnnouncesAllThatWasLeftBehind(t *testing.T) {
 		if err != nil || n != 400 {
 			t.Errorf("got %d, %v; want 400", n, err)
 		}
-		if took := time.Since(started); took != 2*time.Second {
-			t.Errorf("it took %v, want 2 s", took)
-		}
+		assert.Equal(t, 2*time.Second, time.Since(started), "it took")
 		f.topic.expectAll()
 		f.topic.expectDuplicates(0)
 		started, looks := time.Now(), asleep.count("look")

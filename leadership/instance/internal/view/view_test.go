@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
 
 	"regent/leadership"
 	"regent/leadership/instance/internal/view"
@@ -295,12 +296,8 @@ func TestEachReasonHasItsMoment(t *testing.T) {
 	for i := range at {
 		at[i] -= start
 	}
-	if diff := cmp.Diff([]time.Duration{5 * time.Second, 6 * time.Second, 11 * time.Second, 16 * time.Second}, at); diff != "" {
-		t.Errorf("looks (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]view.Reason{view.Silence, view.Failed, view.Silence, view.Silence}, why); diff != "" {
-		t.Errorf("reasons (-want +got):\n%s", diff)
-	}
+	assert.Empty(t, cmp.Diff([]time.Duration{5 * time.Second, 6 * time.Second, 11 * time.Second, 16 * time.Second}, at), "looks (-want +got)")
+	assert.Empty(t, cmp.Diff([]view.Reason{view.Silence, view.Failed, view.Silence, view.Silence}, why), "reasons (-want +got)")
 }
 
 // One that moves between instances is otherwise looked after some leases later.

@@ -129,9 +129,7 @@ func TestACallerThatCannotAwaitTheBallotIsToldOfIt(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		_, err := server.Client(named("ann")).TryAcquire(ctx, "reports")
-		if !errors.Is(err, leadership.LeaseHeld) {
-			t.Errorf("it ends with %v, not with the server's refusal", err)
-		}
+		assert.ErrorIs(t, err, leadership.LeaseHeld, "it ends with %v, not with the server's refusal", err)
 	})
 }
 

@@ -147,9 +147,7 @@ func TestASuccessorThatIsNotReadyInTimeLetsTheLeaderRelease(t *testing.T) {
 		if err := first.HandOver(t.Context(), "bob"); !errors.Is(err, leadership.NotReady) || time.Since(began) > 15*time.Second {
 			t.Errorf("HandOver returned %v after %v", err, time.Since(began))
 		}
-		if !first.Valid() {
-			t.Error("the leader does not lead any more")
-		}
+		assert.True(t, first.Valid(), "the leader does not lead any more")
 		first.Resign(t.Context())
 		second := <-next
 		if second == nil || second.Token() != 2 {

@@ -80,9 +80,7 @@ func TestALeaderDelegatesPartsOfItsTask(t *testing.T) {
 		part, err := server.Client(named("bob")).Campaign(t.Context(), "reports.a")
 		require.NoError(t, err)
 		time.Sleep(10 * time.Minute)
-		if !part.Valid() {
-			t.Error("a part ends though its parent goes on")
-		}
+		assert.True(t, part.Valid(), "a part ends though its parent goes on")
 		tree, err := server.Client(client.Candidate{}).Tree(t.Context(), "reports")
 		if err != nil || !tree.Complete || len(tree.Leases) != 2 || tree.Leases[1].LeaderID != "bob" {
 			t.Errorf("the tree is %+v, %v", tree, err)

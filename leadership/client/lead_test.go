@@ -66,9 +66,7 @@ func TestALeaseIsGivenBackOnlyAfterTheFunctionHasReturned(t *testing.T) {
 				}()
 				<-ctx.Done()
 				time.Sleep(10 * time.Second) // takes some time to stop
-				if l.Valid() {
-					t.Error("a lease that is not renewed is still valid")
-				}
+				assert.False(t, l.Valid(), "a lease that is not renewed is still valid")
 				returned = time.Now()
 				return nil
 			})

@@ -251,9 +251,7 @@ func TestAWatchTellsOfMembersIfItIsAsked(t *testing.T) {
 		if asked {
 			want = slices.Insert(want, 1, "{ID:node-2 Role:worker Change:vanished SeenToken:7} after 1")
 		}
-		if !slices.Equal(got, want) {
-			t.Errorf("asked %t: %q, want %q", asked, got, want)
-		}
+		assert.Equal(t, want, got, "asked %t", asked)
 		assert.Equal(t, "node-1", s.requests[0].URL.Query().Get("member"), "the stream is that of member")
 	}
 	for _, r := range []client.WatchRequest{{Members: true}, {Member: "a"}, {Election: "reports", Member: "a b"}} {

@@ -77,9 +77,7 @@ func TestALeaderIsToldThatItMustNotWriteAndThatItMay(t *testing.T) {
 		server.Heal()
 		come(t, server, "cyd")
 		told("another comes while the stream is broken", 10*time.Second, client.NoticeWritable)
-		if l.ReadOnly() {
-			t.Error("it is read-only still")
-		}
+		assert.False(t, l.ReadOnly(), "it is read-only still")
 		leaves(t, server, "cyd")
 		told("it goes", leadership.DefaultGrace+1200*time.Millisecond, client.NoticeReadOnly)
 		deaf.Store(true)

@@ -71,9 +71,7 @@ func TestALaterLeaderWaitsForTheWriteThatIsUnderWay(t *testing.T) {
 	}
 	var later sync.WaitGroup
 	write(33, func() {
-		if !guard.Busy() {
-			t.Error("another leader could come between the look at the mark and the end of the write")
-		}
+		assert.True(t, guard.Busy(), "another leader could come between the look at the mark and the end of the write")
 		later.Go(func() { write(34, func() {}) })
 	})
 	later.Wait()

@@ -57,9 +57,7 @@ func TestNoMemberIsAskedForWithinATransaction(t *testing.T) {
 		r := request("ann", 1)
 		r.InLine.Quorum.Electorate = c.known
 		r.InLine.Present = func(id leadership.CandidateID) bool {
-			if store.deciding {
-				t.Errorf("%s is asked for within a transaction", id)
-			}
+			assert.False(t, store.deciding, "%s is asked for within a transaction", id)
 			return id == "bob"
 		}
 		store.updates = 0

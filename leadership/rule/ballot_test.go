@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -260,9 +261,7 @@ func TestABidderThatMovesUpUnawaresIsNotPassedAtItsTurn(t *testing.T) {
 	s = play(t, s, 0, asks(bidder("ann", 2)))
 	before := s.Record.Standing.Opened
 	s = play(t, s, 0, applies(leadership.Withdraw{CandidateID: "ann"}))
-	if !s.Record.Standing.Opened.Equal(before) {
-		t.Error("the last bid is withdrawn, and the others have to wait")
-	}
+	assert.True(t, s.Record.Standing.Opened.Equal(before), "the last bid is withdrawn, and the others have to wait")
 }
 
 func TestARecordKeepsTheSixteenBestBids(t *testing.T) {

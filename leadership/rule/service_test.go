@@ -191,9 +191,7 @@ func TestALateRenewalThatWasFollowedByAnotherIsNotTakenBack(t *testing.T) {
 	}
 	_, err := s.Renew(t.Context(), lease)
 	assert.ErrorIs(t, err, leadership.LeaseLost)
-	if !store.snap.Live() {
-		t.Error("a lease whose leader was told that it stands has been taken away")
-	}
+	assert.True(t, store.snap.Live(), "a lease whose leader was told that it stands has been taken away")
 }
 
 // told is a publisher that remembers what it was told.

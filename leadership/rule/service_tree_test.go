@@ -261,9 +261,7 @@ func TestACandidateWhosePeerCannotBeAskedIsRefusedForNow(t *testing.T) {
 	if !ok || e.Code != leadership.NotEligible || e.RetryAfter != time.Second || !strings.Contains(e.Detail, `peer "eu" cannot be asked now: `) || !strings.HasSuffix(e.Detail, "try again") {
 		t.Errorf("got %v, want NOT_ELIGIBLE for a second", err)
 	}
-	if errors.Is(err, leadership.StoreUnavailable) {
-		t.Errorf("%v is of the store, for which all candidates wait", err)
-	}
+	assert.NotErrorIs(t, err, leadership.StoreUnavailable, "of the store, for which all candidates wait")
 	ctx, cancel := context.WithCancel(t.Context())
 	tr.gone = cancel
 	_, err = tr.Acquire(ctx, leadership.AcquireRequest{Election: "global", CandidateID: "ann", Via: via})

@@ -309,9 +309,7 @@ func TestALeaderDoesNotServeBeforeItSaysSoWherePolicyWantsThat(t *testing.T) {
 	}
 	s := done(t, elsewhere(), promoted(true))
 	s = done(t, s, acquire("ann", 'a'))
-	if !s.Lease().NotServing {
-		t.Error("it serves from the start")
-	}
+	assert.True(t, s.Lease().NotServing, "it serves from the start")
 	wantRefusal(t, "with another key", s, serving("ann", 'x'), leadership.LeaseLost, "")
 	wantRefusal(t, "in the words of a successor", s, ready("ann", 'a'), leadership.NotEligible, "")
 	service, check := service.New(&past{snap: s}), leadership.TokenCheck{Election: "jobs", Token: s.Record.Token}
@@ -327,9 +325,7 @@ func TestALeaderDoesNotServeBeforeItSaysSoWherePolicyWantsThat(t *testing.T) {
 	if ch, err := serving("ann", 'a')(told); err != nil || !ch.Empty() {
 		t.Errorf("again: %+v, %v", ch, err)
 	}
-	if new(done(t, s, promoted(false))).Lease().NotServing {
-		t.Error("it does not serve though the policy does not ask")
-	}
+	assert.False(t, new(done(t, s, promoted(false))).Lease().NotServing, "it does not serve though the policy does not ask")
 	if s := done(t, held(t, 0), promoted(true)); s.Lease().NotServing {
 		t.Error("a leader of before does not serve")
 	}

@@ -163,9 +163,7 @@ func TestEachSituationCrossesTheThresholdOfItsAlert(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, ok := alerts(t)[name]
-			if !ok {
-				t.Fatalf("there is no alert %s", name)
-			}
+			require.True(t, ok, "there is no alert %s", name)
 			story(t, func(w *telemetrytest.Fixture) {
 				var labels []string
 				if c.label != "" {

@@ -266,9 +266,7 @@ func TestConditionalHeaders(t *testing.T) {
 			t.Errorf("If-None-Match: %s lets revision 7 through: %t, want %t", header, got, want)
 		}
 	}
-	if !NoneMatch(nil, 7) {
-		t.Error("without If-None-Match nothing is let through")
-	}
+	assert.True(t, NoneMatch(nil, 7), "without If-None-Match nothing is let through")
 }
 
 func TestRequestIDs(t *testing.T) {

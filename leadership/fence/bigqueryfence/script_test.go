@@ -102,9 +102,7 @@ func TestEachParameterOfAScriptIsGiven(t *testing.T) {
 		}
 	}
 	for name := range given {
-		if !slices.Contains(used, name) {
-			t.Errorf("@%s is not used", name)
-		}
+		assert.True(t, slices.Contains(used, name), "@%s is not used", name)
 	}
 	_, err = bigqueryfence.Parameters("plans", fence.Mark{Election: "planner"})
 	assert.ErrorIs(t, err, leadership.InvalidArgument, "without a token")
@@ -144,7 +142,5 @@ func TestOnlyTheFailedAssertionOfTheMarkIsStale(t *testing.T) {
 			t.Errorf("%s: stale %t, want %t", text, got, want)
 		}
 	}
-	if bigqueryfence.Stale(nil) {
-		t.Error("no error is stale")
-	}
+	assert.False(t, bigqueryfence.Stale(nil), "no error is stale")
 }

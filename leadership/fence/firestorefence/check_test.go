@@ -228,9 +228,7 @@ func TestInvalidMarkIsRefusedByNameAndLeftAsItIs(t *testing.T) {
 			if !errors.Is(err, leadership.RecordCorrupt) || !strings.Contains(err.Error(), doc.Path) || !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("%s: got %v, want RECORD_CORRUPT that names the document and says %s", what, err, tt.says)
 			}
-			if !updated(t, doc).Equal(before) {
-				t.Errorf("%s: the document was written", what)
-			}
+			assert.True(t, updated(t, doc).Equal(before), "%s: the document was written", what)
 		}
 		wantWritten(t, c, map[string]int64{})
 	})

@@ -96,9 +96,7 @@ func FuzzParse(f *testing.F) {
 			wantRefusal(t, err, leadership.InvalidArgument)
 			return
 		}
-		if twice {
-			t.Errorf("two tokens %q were taken", token)
-		}
+		assert.False(t, twice, "two tokens %q were taken", token)
 		_, err = (fence.Mark{}).Admit(m)
 		assert.NoError(t, err, "%q and %q were read as %v", election, token, m)
 		again := http.Header{}

@@ -45,9 +45,7 @@ func TestANameIsQuotedWhereverItStands(t *testing.T) {
 	db := &script{row: []driver.Value{"planner", int64(34)}}
 	_ = marks.Check(t.Context(), db.begin(t), "jobs", leader)
 	for _, statement := range append(db.asked, marks.Schema()) {
-		if !strings.Contains(statement, `"ops"."order"`) {
-			t.Errorf("%s\ndoes not name the table", statement)
-		}
+		assert.Contains(t, statement, `"ops"."order"`, "%s\ndoes not name the table", statement)
 	}
 }
 

@@ -118,9 +118,7 @@ func awaitAcks(t *testing.T, s *service, n int) {
 		if acked == n {
 			return
 		}
-		if time.Now().After(end) {
-			t.Fatalf("%d of %d messages were acknowledged", acked, n)
-		}
+		require.False(t, time.Now().After(end), "%d of %d messages were acknowledged", acked, n)
 	}
 }
 

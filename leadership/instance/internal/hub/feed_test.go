@@ -349,9 +349,7 @@ func TestClosingTheHubEndsAllFeeds(t *testing.T) {
 		for range 6 {
 			assert.ErrorIs(t, <-ended, draining)
 		}
-		if f.feed.Cursor().IsZero() {
-			t.Error("a feed that was ended has no cursor")
-		}
+		assert.False(t, f.feed.Cursor().IsZero(), "a feed that was ended has no cursor")
 	})
 }
 

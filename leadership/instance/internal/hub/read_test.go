@@ -527,7 +527,5 @@ func TestInvalidConfigIsNamed(t *testing.T) {
 
 func TestAPanicOfAReadLeavesTheHubUnlocked(t *testing.T) {
 	t.Parallel()
-	if hub.LockedAfterAPanic() {
-		t.Error("it is locked")
-	}
+	assert.False(t, hub.LockedAfterAPanic(), "it is locked")
 }

@@ -68,9 +68,7 @@ func TestALineForgetsItsParentWhenItEnds(t *testing.T) {
 		i.delegates(ann)
 		i.releases(ann)
 		one := i.waits(inPart(request("bob")))
-		if !i.listened(jobs) {
-			t.Error("the line does not listen to its parent")
-		}
+		assert.True(t, i.listened(jobs), "the line does not listen to its parent")
 		one.cancel()
 		time.Sleep(10 * time.Second)
 		synctest.Wait()

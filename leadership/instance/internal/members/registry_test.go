@@ -340,9 +340,7 @@ func TestANewLeaderMayWriteForTheGraceTime(t *testing.T) {
 				got = append(got, c)
 			}
 		}
-		if !slices.Equal(got, want) {
-			t.Errorf("%s: %q, want %q", what, got, want)
-		}
+		assert.Equal(t, want, got, what)
 	}
 	w.pass(time.Minute)
 	w.term(r, "n1", 7)

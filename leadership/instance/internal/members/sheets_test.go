@@ -87,9 +87,7 @@ func TestAWholeSheetOfManyMembersComesInPiecesUnderAMegabyte(t *testing.T) {
 	a.ChangedSheets(nil, w.now) // is lost
 	pieces = a.WholeSheets(false, nil, w.now)
 	w.send(b, pieces[1:]...)
-	if !b.Present(gone.Election, gone.CandidateID, w.now) {
-		t.Error("before all pieces have come, a member is taken for gone")
-	}
+	assert.True(t, b.Present(gone.Election, gone.CandidateID, w.now), "before all pieces have come, a member is taken for gone")
 	w.send(b, pieces[0])
 	if b.Present(gone.Election, gone.CandidateID, w.now) || b.Size().Remote != leadership.MaxMembers-1 {
 		t.Errorf("all pieces have come, and %d members are known", b.Size().Remote)

@@ -259,9 +259,7 @@ func (i *instance) beginPublish(events []leadership.Event) {
 	defer i.mu.Unlock()
 	i.calls["publish"]++
 	e := events[0].Election
-	if i.publishing[e] {
-		i.fleet.t.Errorf("%q is published twice at the same time", e)
-	}
+	assert.False(i.fleet.t, i.publishing[e], "%q is published twice at the same time", e)
 	if n := len(events); n > 100 {
 		i.fleet.t.Errorf("%d events are published in one call", n)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
 	"regent/leadership/rule"
@@ -78,9 +79,7 @@ func TestInstanceReportsWhatOthersLeaveBehindForAsLongAsTheyDo(t *testing.T) {
 			if after > bound && !other.OthersLeave() && !well.OthersLeave() {
 				t.Fatalf("after %v no instance says that another leaves events behind", after)
 			}
-			if cut.OthersLeave() {
-				t.Fatal("an instance takes its own events for those of others")
-			}
+			require.False(t, cut.OthersLeave(), "an instance takes its own events for those of others")
 		})
 		broken.Store(false)
 		work(5*time.Minute, func(after time.Duration) {
@@ -113,9 +112,7 @@ func TestTopicThatHangsDoesNotPutOffTheNextLook(t *testing.T) {
 			a.mu.Lock()
 			found := slices.Contains(a.found, leadership.EventID{Election: e, Revision: 1})
 			a.mu.Unlock()
-			if !found {
-				t.Fatalf("change %d was not found within 20 s", k)
-			}
+			require.True(t, found, "change %d was not found within 20 s", k)
 		}
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
+	"regent/leadership/client"
 	"regent/leadership/fence"
 	"regent/leadership/fence/httpfence"
 	"regent/leadership/service"
@@ -24,6 +25,8 @@ var (
 	_ httpfence.Checker = (*httpfence.Checks)(nil)
 	_ httpfence.Marks   = (*httpfence.Memory)(nil)
 	_ httpfence.Regent  = (*service.Service)(nil)
+	_ httpfence.Regent  = (*client.Client)(nil)
+	_ httpfence.Leader  = (*client.Lease)(nil)
 )
 
 // fixture is Checks with a Regent that has one answer for each token.

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"regent/leadership"
 )
 
@@ -54,9 +56,7 @@ func TestABeliefLastsUntilTheDeadlineOfItsGrantAndTheLeaseAMarginLonger(t *testi
 		if got, want := b.Left(sent+c.heard), end-sent-c.heard; got != want {
 			t.Errorf("%s: %v left when it is heard of, want %v", c.name, got, want)
 		}
-		if got := b.Left(end - 1); got != 1 {
-			t.Errorf("%s: %v left a nanosecond before the deadline", c.name, got)
-		}
+		assert.EqualValues(t, 1, b.Left(end-1), "%s: left a nanosecond before the deadline", c.name)
 		ended(t, c.name, &b, end)
 	}
 }
@@ -96,9 +96,7 @@ func TestEndedBeliefIsNotRevived(t *testing.T) {
 func TestLateAnswerRevivesNoBeliefEvenIfUnaskedSinceTheDeadline(t *testing.T) {
 	t.Parallel()
 	b, end := believed(0)
-	if left := b.Renewed(9*time.Second, 12*time.Second, tenSeconds); left != 0 {
-		t.Errorf("%v left after the answer", left)
-	}
+	assert.Zero(t, b.Renewed(9*time.Second, 12*time.Second, tenSeconds), "left after the answer")
 	ended(t, "a late answer", &b, 12*time.Second, 9*time.Second)
 	if got := b.Deadline(); got != end {
 		t.Errorf("the deadline is %v, and was %v", got, end)

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/assert"
 )
 
 // Values beyond a limit are refused in the tests of each kind of value; the limit itself is still
@@ -85,8 +87,6 @@ func TestAValueAtItsLimitIsAccepted(t *testing.T) {
 		"metadata":                  errOf(ParseMetadata([]byte(`{"a":"` + long(MaxMetadataBytes-8) + `"}`))),
 		"metadata with spaces":      errOf(ParseMetadata([]byte(`{ "a":"` + long(MaxMetadataBytes-8) + `"}`))),
 	} {
-		if err != nil {
-			t.Errorf("%s at its limit: %v", name, err)
-		}
+		assert.NoError(t, err, "%s at its limit", name)
 	}
 }

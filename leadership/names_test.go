@@ -4,14 +4,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"regent/leadership"
 )
 
 func TestElectionNames(t *testing.T) {
 	for _, good := range []string{"a", "0", "a-b", "a.b_c-d", "team-a.planner", strings.Repeat("x", 128)} {
-		if err := leadership.Election(good).Validate(); err != nil {
-			t.Errorf("%q: %v", good, err)
-		}
+		assert.NoError(t, leadership.Election(good).Validate(), good)
 	}
 	for _, bad := range []string{
 		"", ".", "..", "-a", "a-", "a.", "_a", "__x__", "A", "aB", "a b", "a/b", "a:b", "a%2Fb", "é", "e\u0301", "\u202ea", "a\x00", "a\n", "😀",
@@ -27,9 +27,7 @@ func TestElectionNames(t *testing.T) {
 
 func TestCandidateIDs(t *testing.T) {
 	for _, good := range []string{"a", "A", "-", "agent@project.iam", "pod-7:8080", strings.Repeat("x", 128)} {
-		if err := leadership.CandidateID(good).Validate(); err != nil {
-			t.Errorf("%q: %v", good, err)
-		}
+		assert.NoError(t, leadership.CandidateID(good).Validate(), good)
 	}
 	for _, bad := range []string{"", " ", "a b", "a/b", "a\tb", "ü", "a\x00", strings.Repeat("x", 129)} {
 		if err := leadership.CandidateID(bad).Validate(); err == nil {

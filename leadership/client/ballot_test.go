@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -63,9 +64,7 @@ func TestACandidateSaysWhatItIsWorthAndItsNewestLoad(t *testing.T) {
 		load := int64(8)
 		who := client.Candidate{ID: "bob", Priority: -3, Capabilities: []string{"gpu", "eu"}, Load: func() int64 { load--; return load }, Rounds: 3}
 		_, err := over(t, server, who, sent.trip).Campaign(t.Context(), "reports")
-		if !errors.Is(err, leadership.LeaseHeld) {
-			t.Errorf("the campaign ends with %v", err)
-		}
+		assert.ErrorIs(t, err, leadership.LeaseHeld, "the campaign")
 		var loads []int64
 		for _, body := range sent.all {
 			loads = append(loads, body.Load)
@@ -112,9 +111,7 @@ func TestACandidateThatDoesNotWaitAsksAgainWhenItsTurnComesAndNotSooner(t *testi
 		time.Sleep(time.Second)
 		l, err := over(t, server, byPriority("bob", 2), better.trip).TryAcquire(t.Context(), "reports")
 		require.NoError(t, err)
-		if err := <-refused; !errors.Is(err, leadership.LeaseHeld) {
-			t.Errorf("the other one gets %v", err)
-		}
+		assert.ErrorIs(t, <-refused, leadership.LeaseHeld, "the other one")
 		// ann opens the ballot and asks again after the window; her turn is 200 ms later
 		if n := len(better.all); n != 2 || better.at[1].Sub(better.at[0]) < time.Second || better.at[1].Sub(better.at[0]) > 1100*time.Millisecond {
 			t.Errorf("the better one asks %d times, at %v", n, better.at)
@@ -132,9 +129,7 @@ func TestACallerThatCannotAwaitTheBallotIsToldOfIt(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		_, err := server.Client(named("ann")).TryAcquire(ctx, "reports")
-		if !errors.Is(err, leadership.LeaseHeld) {
-			t.Errorf("it ends with %v, not with the server's refusal", err)
-		}
+		assert.ErrorIs(t, err, leadership.LeaseHeld, "it ends with %v, not with the server's refusal", err)
 	})
 }
 

@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -389,9 +390,7 @@ func TestLeaseIsInvalidRightAfterASuspend(t *testing.T) {
 		w.at(time.Minute)
 		calls, now := ann.calls.Load(), w.now()
 		ann.suspend(l.Deadline() - ann.shows(now) - 1)
-		if !l.Valid() {
-			t.Error("the lease is over before its deadline")
-		}
+		assert.True(t, l.Valid(), "the lease is over before its deadline")
 		ann.suspend(1)
 		if l.Valid() || l.Remaining() != 0 || l.Context().Err() == nil {
 			t.Error("the lease is valid after a suspend that was longer")

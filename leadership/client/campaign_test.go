@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -55,9 +56,7 @@ func TestCancelledCampaignLeavesNoLease(t *testing.T) {
 				if l, err := agent.Campaign(ctx, "reports"); !errors.Is(err, context.Canceled) || l != nil {
 					t.Errorf("Campaign returned %v", err)
 				}
-				if got := leader(t, server); got != "" {
-					t.Errorf("%q leads, and does not know it", got)
-				}
+				assert.Empty(t, leader(t, server), "leads, and does not know it")
 			})
 		})
 	}
@@ -74,9 +73,8 @@ func TestCancelledCampaignLeavesNoSeat(t *testing.T) {
 			}
 			return response, err
 		})
-		if _, err := agent.Do(t.Context(), leadership.Configure{Election: "gpu", Config: leadership.Config{Seats: 3}}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := agent.Do(t.Context(), leadership.Configure{Election: "gpu", Config: leadership.Config{Seats: 3}})
+		require.NoError(t, err)
 		if l, err := agent.Campaign(ctx, "gpu"); !errors.Is(err, context.Canceled) || l != nil {
 			t.Errorf("Campaign returned %v", err)
 		}
@@ -88,9 +86,7 @@ func TestCancelledCampaignLeavesNoSeat(t *testing.T) {
 			}
 			granted += int(l.Token)
 		}
-		if granted != 1 {
-			t.Errorf("%d seats were granted, want 1", granted)
-		}
+		assert.EqualValues(t, 1, granted, "seats were granted")
 	})
 }
 
@@ -110,14 +106,10 @@ func TestGrantThatArrivesTooLateIsAnErrorAndIsReleased(t *testing.T) {
 			if l, err := campaign(t.Context(), "reports"); l != nil || !errors.Is(err, leadership.OutcomeUnknown) {
 				t.Errorf("%s returned %v, %v", name, l, err)
 			}
-			if got := leader(t, server); got != "" {
-				t.Errorf("%s: %q was left with the lease", name, got)
-			}
+			assert.Empty(t, leader(t, server), "%s: was left with the lease", name)
 		}
 		err := agent.Run(t.Context(), "reports", func(context.Context, *client.Lease) error { t.Error("the function ran without a lease"); return nil })
-		if !errors.Is(err, leadership.OutcomeUnknown) {
-			t.Errorf("Run returned %v", err)
-		}
+		assert.ErrorIs(t, err, leadership.OutcomeUnknown, "Run")
 	})
 }
 
@@ -142,13 +134,10 @@ func TestCampaignCancelledDuringItsRequestLeavesNoLease(t *testing.T) {
 			}()
 			return nil, errLostReply
 		})
-		if _, err := agent.Campaign(ctx, "reports"); !errors.Is(err, context.Canceled) {
-			t.Errorf("Campaign returned %v", err)
-		}
+		_, err := agent.Campaign(ctx, "reports")
+		assert.ErrorIs(t, err, context.Canceled, "Campaign")
 		<-arrived
-		if got := leader(t, server); got != "" {
-			t.Errorf("%q leads, and does not know it", got)
-		}
+		assert.Empty(t, leader(t, server), "leads, and does not know it")
 	})
 }
 
@@ -229,9 +218,8 @@ func TestCampaignEndsWithAPermanentError(t *testing.T) {
 					server.Cut()
 				}
 				began := time.Now()
-				if _, err := server.Client(c.who).Campaign(t.Context(), c.election); !errors.Is(err, c.want) {
-					t.Errorf("Campaign returned %v, want %v", err, c.want)
-				}
+				_, err = server.Client(c.who).Campaign(t.Context(), c.election)
+				assert.ErrorIs(t, err, c.want, "Campaign")
 				if d := time.Since(began); d > c.within {
 					t.Errorf("it took %v", d)
 				}
@@ -250,9 +238,8 @@ func TestServerThatAnswersEarlyIsNotCalledInALoopByCampaign(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		s := &scriptedServer{acts: []http.HandlerFunc{problem(http.StatusConflict, string(leadership.LeaseHeld))}}
-		if _, err := s.client(t).Campaign(ctx, "reports"); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("Campaign returned %v", err)
-		}
+		_, err := s.client(t).Campaign(ctx, "reports")
+		assert.ErrorIs(t, err, context.DeadlineExceeded, "Campaign")
 		if n := len(s.pauses()); n > 30 {
 			t.Errorf("it asked %d times in a minute", n)
 		}
@@ -270,9 +257,8 @@ func TestShortHTTPTimeoutShortensTheWait(t *testing.T) {
 		config := server.Config()
 		config.HTTP.Timeout, config.Candidate = 10*time.Second, client.Candidate{ID: "bob", Rounds: 2}
 		c := newClient(t, config)
-		if _, err := c.Campaign(t.Context(), "reports"); !errors.Is(err, leadership.LeaseHeld) {
-			t.Errorf("its calls were cut off: %v", err)
-		}
+		_, err := c.Campaign(t.Context(), "reports")
+		assert.ErrorIs(t, err, leadership.LeaseHeld, "its calls were cut off")
 		first.Resign(t.Context())
 	})
 }

@@ -14,12 +14,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/httpapi/apitest"
 	"regent/leadership"
 	"regent/leadership/client"
 	"regent/leadership/client/clienttest"
+	"regent/leadership/wire"
 )
 
 func idToken(at time.Time) string {
@@ -119,30 +121,26 @@ func TestInvalidTokenIsRefused(t *testing.T) {
 	}
 }
 
-func TestEachRequestCarriesTheToken(t *testing.T) {
+func TestEachRequestCarriesTheTokenAndTheIDOfItsCall(t *testing.T) {
 	t.Parallel()
 	var broken error
 	var sent []string
 	c, err := client.New(client.Config{
 		Server: "http://localhost",
 		HTTP: &http.Client{Transport: apitest.RoundTrip(func(r *http.Request) (*http.Response, error) {
-			sent = append(sent, r.Header.Get("Authorization"))
+			sent = append(sent, r.Header.Get("Authorization")+" for "+r.Header.Get(wire.RequestIDHeader))
 			return nil, io.EOF
 		})},
 		Credential: func(context.Context) (string, error) { return fmt.Sprintf("token-%d", len(sent)), broken },
 	})
 	require.NoError(t, err)
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel := context.WithCancel(leadership.WithRequestID(t.Context(), "call-1"))
 	c.Get(ctx, "planner")
 	c.Acquire(ctx, leadership.AcquireRequest{Election: "planner", CandidateID: "ann"})
 	for _, err := range c.Watch(ctx, client.WatchRequest{Election: "planner", Connection: func(error) { cancel() }}) {
-		if !errors.Is(err, context.Canceled) {
-			t.Error(err)
-		}
+		assert.ErrorIs(t, err, context.Canceled)
 	}
-	if got := strings.Join(sent, ", "); got != "Bearer token-0, Bearer token-1, Bearer token-2" {
-		t.Errorf("sent %s", got)
-	}
+	assert.Equal(t, "Bearer token-0 for call-1, Bearer token-1 for call-1, Bearer token-2 for call-1", strings.Join(sent, ", "), "sent")
 	broken = errors.New("no identity")
 	_, err = c.Acquire(t.Context(), leadership.AcquireRequest{Election: "planner", CandidateID: "ann"})
 	if !errors.Is(err, leadership.StoreUnavailable) || !errors.Is(err, broken) || len(sent) != 3 {

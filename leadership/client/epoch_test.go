@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -38,12 +39,8 @@ func TestAnEpochThatTheLeaderHasNotHeardOfIsReleasedToo(t *testing.T) {
 		} {
 			l := lead(t, server.Client(named("ann")))
 			newEpoch(t, server, l.Token())
-			if err := end(l); err != nil {
-				t.Errorf("%s: %v", name, err)
-			}
-			if got := leader(t, server); got != "" {
-				t.Errorf("%s: %q leads afterwards", name, got)
-			}
+			assert.NoError(t, end(l), name)
+			assert.Empty(t, leader(t, server), "%s: leads afterwards", name)
 		}
 	})
 }

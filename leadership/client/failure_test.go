@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/httpapi/apitest"
@@ -113,9 +114,7 @@ func TestAfterALostReplyTheOutcomeOfAChangeIsUnknown(t *testing.T) {
 	}
 	for how, c := range clients {
 		for name, k := range calls() {
-			if err := k.do(t.Context(), c); !errors.Is(err, lost(k.mutates)) {
-				t.Errorf("%s, %s: %v, want %s", name, how, err, lost(k.mutates))
-			}
+			assert.ErrorIs(t, k.do(t.Context(), c), lost(k.mutates), "%s, %s", name, how)
 		}
 	}
 }
@@ -173,9 +172,7 @@ func TestReplyOfAnotherServerIsShown(t *testing.T) {
 func TestAGrantWithoutTheKeyThatTheServerChoseIsNotBelieved(t *testing.T) {
 	t.Parallel()
 	c := answering(t, leaseOf("planner", "agent-7", "1"))
-	if err := calls()["acquire"].do(t.Context(), c); !errors.Is(err, leadership.OutcomeUnknown) {
-		t.Errorf("%v, want OUTCOME_UNKNOWN", err)
-	}
+	assert.ErrorIs(t, calls()["acquire"].do(t.Context(), c), leadership.OutcomeUnknown)
 	key := leadership.NewKey()
 	if g, err := c.Acquire(t.Context(), leadership.AcquireRequest{Election: "planner", CandidateID: "agent-7", Key: &key}); err != nil || g.Key != key {
 		t.Errorf("with a key of its own: %v", err)

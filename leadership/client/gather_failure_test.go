@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -134,9 +135,7 @@ func TestLeaseThatResignsDoesNotWaitForItsBatchNorEndIt(t *testing.T) {
 				held++
 			}
 		}
-		if held != 10 {
-			t.Errorf("%d elections are held, want 10", held)
-		}
+		assert.EqualValues(t, 10, held, "elections are held")
 		resignAll(t, leases[10:])
 	})
 }

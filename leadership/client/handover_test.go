@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -68,9 +69,7 @@ func runUntil(t *testing.T, c *client.Client) (stop context.CancelFunc, stopped,
 			told <- time.Now()
 			return nil
 		})
-		if err != nil {
-			t.Errorf("Run returned %v", err)
-		}
+		assert.NoError(t, err, "Run")
 		over <- time.Now()
 	}()
 	time.Sleep(time.Second)
@@ -148,9 +147,7 @@ func TestASuccessorThatIsNotReadyInTimeLetsTheLeaderRelease(t *testing.T) {
 		if err := first.HandOver(t.Context(), "bob"); !errors.Is(err, leadership.NotReady) || time.Since(began) > 15*time.Second {
 			t.Errorf("HandOver returned %v after %v", err, time.Since(began))
 		}
-		if !first.Valid() {
-			t.Error("the leader does not lead any more")
-		}
+		assert.True(t, first.Valid(), "the leader does not lead any more")
 		first.Resign(t.Context())
 		second := <-next
 		if second == nil || second.Token() != 2 {
@@ -262,9 +259,8 @@ func TestASuccessorThatAnOperatorHasNamedTakesOverEarly(t *testing.T) {
 		first := lead(t, ann)
 		loaded := make(chan client.Succession, 1)
 		next := waiting(t, follower(t, server, "bob", func(_ context.Context, s client.Succession) error { loaded <- s; return nil }))
-		if _, err := ann.Do(t.Context(), leadership.Order{Election: "reports", Kind: leadership.OrderAssign, CandidateID: "bob", For: time.Hour, Reason: "maintenance", Actor: "olga"}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := ann.Do(t.Context(), leadership.Order{Election: "reports", Kind: leadership.OrderAssign, CandidateID: "bob", For: time.Hour, Reason: "maintenance", Actor: "olga"})
+		require.NoError(t, err)
 		if s := <-loaded; s.LeaderID != "ann" {
 			t.Errorf("the successor is told %+v", s)
 		}
@@ -287,9 +283,8 @@ func TestASuccessorThatAnOperatorHasNamedTakesOverEarly(t *testing.T) {
 func TestALeaderWithPromotionIsReadyOnceItsHookHasReturned(t *testing.T) {
 	bubble(t, func(t *testing.T, server *clienttest.Server) {
 		observer := server.Client(client.Candidate{})
-		if _, err := observer.Do(t.Context(), leadership.Configure{Election: "reports", Config: leadership.Config{LeaseDuration: 30 * time.Second, Promotion: true}}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := observer.Do(t.Context(), leadership.Configure{Election: "reports", Config: leadership.Config{LeaseDuration: 30 * time.Second, Promotion: true}})
+		require.NoError(t, err)
 		check := func(token leadership.Token) error {
 			_, err := observer.CheckToken(t.Context(), leadership.TokenCheck{Election: "reports", Token: token, Write: true})
 			return err
@@ -298,24 +293,18 @@ func TestALeaderWithPromotionIsReadyOnceItsHookHasReturned(t *testing.T) {
 		config.Candidate = named("ann")
 		config.OnPromotion = func(_ context.Context, l *client.Lease) error {
 			time.Sleep(time.Minute) // the lease is renewed meanwhile
-			if err := check(l.Token()); !errors.Is(err, leadership.NotReady) {
-				t.Errorf("before it is ready: %v", err)
-			}
+			assert.ErrorIs(t, check(l.Token()), leadership.NotReady, "before it is ready")
 			return nil
 		}
 		ann := newClient(t, config)
-		if err := ann.Run(t.Context(), "reports", func(_ context.Context, l *client.Lease) error { return check(l.Token()) }); err != nil {
-			t.Errorf("when it leads: %v", err)
-		}
+		assert.NoError(t, ann.Run(t.Context(), "reports", func(_ context.Context, l *client.Lease) error { return check(l.Token()) }), "when it leads")
 		broken := errors.New("no state")
 		config.OnPromotion = func(context.Context, *client.Lease) error { return broken }
 		if l, err := newClient(t, config).Campaign(t.Context(), "reports"); !errors.Is(err, broken) || l != nil || leader(t, server) != "" {
 			t.Errorf("a leader that cannot be ready: %v, %v; %q leads", l, err, leader(t, server))
 		}
 		bob := lead(t, server.Client(named("bob")))
-		if err := check(bob.Token()); err != nil {
-			t.Errorf("without a hook: %v", err)
-		}
+		assert.NoError(t, check(bob.Token()), "without a hook")
 		bob.Resign(t.Context())
 	})
 }

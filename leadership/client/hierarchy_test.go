@@ -1,10 +1,10 @@
 package client_test
 
 import (
-	"errors"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -16,9 +16,8 @@ import (
 func configured(t *testing.T, server *clienttest.Server, e leadership.Election, c leadership.Config) {
 	t.Helper()
 	c.LeaseDuration = 30 * time.Second
-	if _, err := server.Client(client.Candidate{}).Do(t.Context(), leadership.Configure{Election: e, Config: c}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := server.Client(client.Candidate{}).Do(t.Context(), leadership.Configure{Election: e, Config: c})
+	require.NoError(t, err)
 }
 
 func TestALeaseThatStandsOnAnotherEndsWithIt(t *testing.T) {
@@ -31,9 +30,8 @@ func TestALeaseThatStandsOnAnotherEndsWithIt(t *testing.T) {
 			bubble(t, func(t *testing.T, server *clienttest.Server) {
 				configured(t, server, "global", leadership.Config{LeadersOf: "rep"})
 				configured(t, server, "reports", leadership.Config{})
-				if _, err := server.Client(named("ann")).TryAcquire(t.Context(), "global"); !errors.Is(err, leadership.NotEligible) {
-					t.Errorf("without a lease to stand on: %v", err)
-				}
+				_, err := server.Client(named("ann")).TryAcquire(t.Context(), "global")
+				assert.ErrorIs(t, err, leadership.NotEligible, "without a lease to stand on")
 				ann := server.Client(named("ann"))
 				parent := lead(t, ann)
 				child, err := ann.As(client.Candidate{Via: parent}).Campaign(t.Context(), "global")
@@ -47,9 +45,8 @@ func TestALeaseThatStandsOnAnotherEndsWithIt(t *testing.T) {
 				if child.Valid() || child.Context().Err() == nil {
 					t.Error("the child is valid, and its parent is not")
 				}
-				if _, err := ann.As(client.Candidate{Via: parent}).Campaign(t.Context(), "global"); !errors.Is(err, client.ErrOrphaned) {
-					t.Errorf("a campaign on a lease that has ended: %v", err)
-				}
+				_, err = ann.As(client.Candidate{Via: parent}).Campaign(t.Context(), "global")
+				assert.ErrorIs(t, err, client.ErrOrphaned, "a campaign on a lease that has")
 				server.Heal()
 				child.Resign(t.Context())
 			})
@@ -61,9 +58,8 @@ func TestACandidateCannotStandOnTheLeaseOfAnother(t *testing.T) {
 	bubble(t, func(t *testing.T, server *clienttest.Server) {
 		parent := lead(t, server.Client(named("ann")))
 		for _, c := range []client.Candidate{{ID: "bob", Via: parent}, {ViaPeer: "eu"}, {HandOverWithin: time.Millisecond}} {
-			if _, err := server.Client(c).Campaign(t.Context(), "global"); !errors.Is(err, leadership.InvalidArgument) {
-				t.Errorf("%+v: %v", c, err)
-			}
+			_, err := server.Client(c).Campaign(t.Context(), "global")
+			assert.ErrorIs(t, err, leadership.InvalidArgument, "%+v", c)
 		}
 		parent.Resign(t.Context())
 	})
@@ -79,15 +75,12 @@ func TestALeaderDelegatesPartsOfItsTask(t *testing.T) {
 				t.Fatalf("%q, %v", e, err)
 			}
 		}
-		if _, err := l.Delegate(t.Context(), "b", limits); !errors.Is(err, leadership.LimitExceeded) {
-			t.Errorf("beyond the budget: %v", err)
-		}
+		_, err := l.Delegate(t.Context(), "b", limits)
+		assert.ErrorIs(t, err, leadership.LimitExceeded, "beyond the budget")
 		part, err := server.Client(named("bob")).Campaign(t.Context(), "reports.a")
 		require.NoError(t, err)
 		time.Sleep(10 * time.Minute)
-		if !part.Valid() {
-			t.Error("a part ends though its parent goes on")
-		}
+		assert.True(t, part.Valid(), "a part ends though its parent goes on")
 		tree, err := server.Client(client.Candidate{}).Tree(t.Context(), "reports")
 		if err != nil || !tree.Complete || len(tree.Leases) != 2 || tree.Leases[1].LeaderID != "bob" {
 			t.Errorf("the tree is %+v, %v", tree, err)

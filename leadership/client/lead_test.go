@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/httpapi/apitest"
@@ -65,16 +66,12 @@ func TestALeaseIsGivenBackOnlyAfterTheFunctionHasReturned(t *testing.T) {
 				}()
 				<-ctx.Done()
 				time.Sleep(10 * time.Second) // takes some time to stop
-				if l.Valid() {
-					t.Error("a lease that is not renewed is still valid")
-				}
+				assert.False(t, l.Valid(), "a lease that is not renewed is still valid")
 				returned = time.Now()
 				return nil
 			})
 		}
-		if err := run(); err != nil {
-			t.Errorf("a leader that was asked to stop, and did, failed: %v", err)
-		}
+		assert.NoError(t, run(), "a leader that was asked to stop, and did, failed")
 		if led := <-next; led.Before(returned) || led.Sub(returned) > time.Second {
 			t.Errorf("the next leader leads %v after the function returned", led.Sub(returned))
 		}
@@ -90,16 +87,12 @@ func TestAFunctionThatDoesNotReturnLetsTheLeaseRunOutAndIsReported(t *testing.T)
 		err := c.Run(ctx, "reports", func(ctx context.Context, l *client.Lease) error {
 			stop()
 			second := lead(t, server.Client(named("bob")))
-			if second.Token() != 2 {
-				t.Errorf("the next leader has token %d", second.Token())
-			}
+			assert.EqualValues(t, 2, second.Token(), "the next leader has token")
 			time.AfterFunc(time.Minute, func() { second.Resign(t.Context()) })
 			time.Sleep(time.Second)
 			return nil
 		})
-		if !errors.Is(err, client.ErrOverran) {
-			t.Errorf("Run returned %v, want %v", err, client.ErrOverran)
-		}
+		assert.ErrorIs(t, err, client.ErrOverran, "Run")
 		if got := leader(t, server); got != "bob" {
 			t.Errorf("after the late release %q leads", got)
 		}
@@ -118,9 +111,8 @@ func TestAFunctionThatPanicsLeavesTheLeaseToRunOut(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, server *clienttest.Server) {
-				if _, err := server.Client(client.Candidate{}).Do(t.Context(), leadership.Configure{Election: "reports", Config: leadership.Config{LeaseDuration: 30 * time.Second, Promotion: true}}); err != nil {
-					t.Fatal(err)
-				}
+				_, err := server.Client(client.Candidate{}).Do(t.Context(), leadership.Configure{Election: "reports", Config: leadership.Config{LeaseDuration: 30 * time.Second, Promotion: true}})
+				require.NoError(t, err)
 				config := server.Config()
 				config.Candidate, config.OnPromotion = named("ann"), c.promote
 				func() {
@@ -132,13 +124,9 @@ func TestAFunctionThatPanicsLeavesTheLeaseToRunOut(t *testing.T) {
 					_ = newClient(t, config).Run(t.Context(), "reports", c.lead)
 				}()
 				time.Sleep(20 * time.Second)
-				if got := leader(t, server); got != "ann" {
-					t.Errorf("%q leads while the lease runs", got)
-				}
+				assert.EqualValues(t, "ann", leader(t, server), "leads while the lease runs")
 				time.Sleep(11 * time.Second)
-				if got := leader(t, server); got != "" {
-					t.Errorf("%q leads after the lease has run out", got)
-				}
+				assert.Empty(t, leader(t, server), "leads after the lease has run out")
 			})
 		})
 	}
@@ -215,9 +203,7 @@ func TestALeaderThatIsOverruledStopsAtItsNextRenewal(t *testing.T) {
 		if d := time.Since(began); d > 10*time.Second {
 			t.Errorf("it stopped after %v", d)
 		}
-		if err := l.Resign(t.Context()); err != nil {
-			t.Errorf("to resign from a lost lease: %v", err)
-		}
+		assert.NoError(t, l.Resign(t.Context()), "to resign from a lost lease")
 		if cause := context.Cause(l.Context()); !errors.Is(cause, client.ErrLost) {
 			t.Errorf("the cause is %v", cause)
 		}
@@ -263,9 +249,7 @@ func TestLostServerStopsALeaderAtItsDeadlineAndNotBefore(t *testing.T) {
 					}
 					return err
 				})
-				if !errors.Is(err, c.ends) {
-					t.Errorf("Run returned %v", err)
-				}
+				assert.ErrorIs(t, err, c.ends, "Run")
 				requireLines(t, log.String(), c.lines)
 			})
 		})
@@ -425,9 +409,7 @@ func TestOnlyAnAnswerMovesTheDeadlineOn(t *testing.T) {
 		if d := time.Since(began); d > 29*time.Second || l.Deadline() != deadline {
 			t.Errorf("the leader stopped after %v, and its deadline moved by %v", d, l.Deadline()-deadline)
 		}
-		if got := leader(t, server); got != "ann" {
-			t.Errorf("%q leads; the store has renewed the lease", got)
-		}
+		assert.EqualValues(t, "ann", leader(t, server), "leads; the store has renewed the lease")
 		if err := l.Resign(t.Context()); err != nil || leader(t, server) != "" {
 			t.Errorf("the lease was not given back: %v", err)
 		}

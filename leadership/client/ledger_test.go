@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -32,31 +33,21 @@ func TestACheckpointIsInheritedByTheNextLeader(t *testing.T) {
 		if first.Inherited() != nil {
 			t.Errorf("the first leader inherits %+v", first.Inherited())
 		}
-		if err := first.Checkpoint(t.Context(), "all", strings.Repeat("x", leadership.MaxCheckpointBytes)); !errors.Is(err, leadership.PayloadTooLarge) {
-			t.Errorf("a checkpoint that is too large: %v", err)
-		}
-		if err := first.Checkpoint(t.Context(), "all", make(chan int)); !errors.Is(err, leadership.InvalidArgument) {
-			t.Errorf("a checkpoint that is no JSON: %v", err)
-		}
-		if err := first.Checkpoint(t.Context(), "all", json.RawMessage("\"\xff\"")); !errors.Is(err, leadership.InvalidArgument) {
-			t.Errorf("a checkpoint that is not in UTF-8: %v", err)
-		}
+		assert.ErrorIs(t, first.Checkpoint(t.Context(), "all", strings.Repeat("x", leadership.MaxCheckpointBytes)), leadership.PayloadTooLarge, "a checkpoint that is too large")
+		assert.ErrorIs(t, first.Checkpoint(t.Context(), "all", make(chan int)), leadership.InvalidArgument, "a checkpoint that is no JSON")
+		assert.ErrorIs(t, first.Checkpoint(t.Context(), "all", json.RawMessage("\"\xff\"")), leadership.InvalidArgument, "a checkpoint that is not in UTF-8")
 		whole := strings.Repeat("<", leadership.MaxCheckpointBytes-2) // encoding/json escapes it
 		for _, data := range []any{whole, map[string]int{"page": 3}} {
 			require.NoError(t, first.Checkpoint(t.Context(), "page 3", data))
 		}
 		first.Resign(t.Context())
-		if err := first.Checkpoint(t.Context(), "page 4", 4); !errors.Is(err, client.ErrResigned) {
-			t.Errorf("after its end: %v", err)
-		}
+		assert.ErrorIs(t, first.Checkpoint(t.Context(), "page 4", 4), client.ErrResigned, "after its end")
 		who.ID = "bob"
 		second := lead(t, server.Client(who))
 		if i := second.Inherited(); i == nil || i.LeaderID != "ann" || i.Task != "page 3" || string(i.Data) != `{"page":3}` || i.Token != 1 || i.EndedBecause != leadership.EndsReleased {
 			t.Errorf("the next leader inherits %+v", i)
 		}
-		if err := second.CheckpointAt(t.Context(), "page 5", "gs://b/o", ""); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, second.CheckpointAt(t.Context(), "page 5", "gs://b/o", ""))
 		second.Resign(t.Context())
 		if c, err := server.Client(client.Candidate{}).Checkpoint(t.Context(), "reports"); err != nil || c.URI != "gs://b/o" {
 			t.Errorf("the checkpoint is %+v, %v", c, err)
@@ -112,9 +103,8 @@ func TestAnAppendOfUnknownOutcomeIsFoundOutByTheSameCall(t *testing.T) {
 			t.Errorf("without an answer: %v, index %d", err, j.Index())
 		}
 		lose.Store(false)
-		if _, err := j.Append(t.Context(), client.Entry{Data: "b"}); !errors.Is(err, leadership.IndexMismatch) {
-			t.Errorf("another append: %v", err)
-		}
+		_, err = j.Append(t.Context(), client.Entry{Data: "b"})
+		assert.ErrorIs(t, err, leadership.IndexMismatch, "another append")
 		if at, err := j.Append(t.Context(), client.Entry{Data: "a"}); err != nil || at != 1 {
 			t.Errorf("the same append: %d, %v", at, err)
 		}
@@ -190,9 +180,7 @@ func TestAFollowerSeesEveryIndexOnceOverCutsLeadersAndSnapshots(t *testing.T) {
 			t.Errorf("a late reader gets %d snapshots, want the last", n)
 		}
 		for _, err := range late.Follow(t.Context(), "reports", 500) {
-			if !errors.Is(err, leadership.IndexMismatch) {
-				t.Errorf("a reader of another journal: %v", err)
-			}
+			assert.ErrorIs(t, err, leadership.IndexMismatch, "a reader of another journal")
 			break
 		}
 	})
@@ -233,22 +221,15 @@ func TestAMemberThatFollowsSaysHowFarItIs(t *testing.T) {
 			ended <- last
 		}()
 		for i := range 3 {
-			if _, err := j.Append(t.Context(), client.Entry{Data: i}); err != nil {
-				t.Fatal(err)
-			}
+			_, err := j.Append(t.Context(), client.Entry{Data: i})
+			require.NoError(t, err)
 		}
 		time.Sleep(15 * time.Second)
-		if n := applied.Load(); n != 1 {
-			t.Errorf("while it works on the second entry it says that it has applied %d", n)
-		}
+		assert.EqualValues(t, 1, applied.Load(), "while it works on the second entry it says that it has applied")
 		time.Sleep(20 * time.Second)
-		if n := applied.Load(); n != 3 {
-			t.Errorf("when it has worked on all it says that it has applied %d", n)
-		}
+		assert.EqualValues(t, 3, applied.Load(), "when it has worked on all it says that it has applied")
 		stop()
-		if err := <-ended; !errors.Is(err, context.Canceled) {
-			t.Errorf("the loop ends with %v", err)
-		}
+		assert.ErrorIs(t, <-ended, context.Canceled, "the loop")
 		l.Resign(t.Context())
 	})
 }

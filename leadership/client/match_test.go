@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"regent/leadership"
 	"regent/leadership/client"
 )
@@ -92,10 +94,6 @@ func TestAnEventOfAnotherElectionIsNotBelieved(t *testing.T) {
 		_, err := cl.Events(ctx, leadership.EventsRequest{Election: "planner"})
 		return err
 	}
-	if err := history(t.Context(), "planner"); err != nil {
-		t.Error(err)
-	}
-	if err := history(t.Context(), "scribe"); !errors.Is(err, leadership.StoreUnavailable) {
-		t.Errorf("%v, want STORE_UNAVAILABLE", err)
-	}
+	assert.NoError(t, history(t.Context(), "planner"))
+	assert.ErrorIs(t, history(t.Context(), "scribe"), leadership.StoreUnavailable)
 }

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"regent/leadership"
 	"regent/leadership/client"
 	"regent/leadership/client/clienttest"
@@ -86,9 +88,7 @@ func TestAMemberJoinsAgainEveryThirdOfItsTTLAndLeavesAtTheEnd(t *testing.T) {
 		if err != nil || len(m.Members) != 2 || m.Members[1].ID != "node-2" || m.Members[1].Role != leadership.RoleWorker || m.Members[1].Note != "shard 3" {
 			t.Errorf("the members are %+v, %v", m, err)
 		}
-		if err := stop(); err != nil {
-			t.Errorf("it ends with %v", err)
-		}
+		assert.NoError(t, stop())
 		if m, err := server.Client(client.Candidate{}).Members(t.Context(), "reports"); err != nil || len(m.Members) != 1 {
 			t.Errorf("after it has left the members are %+v, %v", m, err)
 		}
@@ -119,9 +119,7 @@ func TestAMemberLeavesOnlyWhenItsJoinIsAnswered(t *testing.T) {
 			arrives := make(chan *http.Response, 1)
 			time.AfterFunc(time.Second, func() {
 				response, err := transport.RoundTrip(r.WithContext(context.WithoutCancel(r.Context())))
-				if err != nil {
-					t.Error(err)
-				}
+				assert.NoError(t, err)
 				arrives <- response
 			})
 			select {
@@ -131,9 +129,7 @@ func TestAMemberLeavesOnlyWhenItsJoinIsAnswered(t *testing.T) {
 				return response, nil
 			}
 		})
-		if err := slow.Member(ctx, "reports", client.MemberConfig{ID: "node-2"}); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, slow.Member(ctx, "reports", client.MemberConfig{ID: "node-2"}))
 		time.Sleep(time.Second)
 		if m, err := server.Client(client.Candidate{}).Members(t.Context(), "reports"); err != nil || len(m.Members) != 1 {
 			t.Errorf("after it has left the members are %+v, %v", m, err)
@@ -206,9 +202,7 @@ func TestAMemberGoesOnUntilAnErrorThatStays(t *testing.T) {
 		}
 		ann.Resign(t.Context())
 	})
-	if err := (&scriptedServer{}).client(t).Member(t.Context(), "reports", client.MemberConfig{ID: "x", TTL: time.Second}); !errors.Is(err, leadership.InvalidArgument) {
-		t.Errorf("a TTL that is too short: %v", err)
-	}
+	assert.ErrorIs(t, (&scriptedServer{}).client(t).Member(t.Context(), "reports", client.MemberConfig{ID: "x", TTL: time.Second}), leadership.InvalidArgument, "a TTL that is too short")
 }
 
 func TestAnswersAboutAnotherElectionOrTokenAreNotBelieved(t *testing.T) {
@@ -257,12 +251,8 @@ func TestAWatchTellsOfMembersIfItIsAsked(t *testing.T) {
 		if asked {
 			want = slices.Insert(want, 1, "{ID:node-2 Role:worker Change:vanished SeenToken:7} after 1")
 		}
-		if !slices.Equal(got, want) {
-			t.Errorf("asked %t: %q, want %q", asked, got, want)
-		}
-		if member := s.requests[0].URL.Query().Get("member"); member != "node-1" {
-			t.Errorf("the stream is that of member %q", member)
-		}
+		assert.Equal(t, want, got, "asked %t", asked)
+		assert.Equal(t, "node-1", s.requests[0].URL.Query().Get("member"), "the stream is that of member")
 	}
 	for _, r := range []client.WatchRequest{{Members: true}, {Member: "a"}, {Election: "reports", Member: "a b"}} {
 		if s := watch(t.Context(), (&scriptedServer{}).client(t), r, 1); !errors.Is(s.err, leadership.InvalidArgument) {
@@ -303,9 +293,7 @@ func TestALeaseThatIsNotFollowedIsGivenBack(t *testing.T) {
 		if took := time.Since(began); !errors.Is(err, client.ErrNotFollowed) || took < 30*time.Second || took > 31*time.Second {
 			t.Errorf("Run returned %v after %v", err, took)
 		}
-		if got := leader(t, server); got != "" {
-			t.Errorf("%s still leads", got)
-		}
+		assert.Empty(t, leader(t, server), "still leads")
 	})
 }
 
@@ -334,9 +322,7 @@ func TestAWaitForFollowersEndsWithItsContext(t *testing.T) {
 		if err := l.AwaitFollowers(ctx, 1); !errors.Is(err, context.DeadlineExceeded) || !l.Valid() {
 			t.Errorf("it ends with %v; valid: %t", err, l.Valid())
 		}
-		if err := l.AwaitFollowers(t.Context(), 0); !errors.Is(err, leadership.InvalidArgument) {
-			t.Errorf("to await nothing: %v", err)
-		}
+		assert.ErrorIs(t, l.AwaitFollowers(t.Context(), 0), leadership.InvalidArgument, "to await nothing")
 		l.Resign(t.Context())
 	})
 }
@@ -364,9 +350,7 @@ func TestALeaderIsFollowedByTheMembersThatHaveJoined(t *testing.T) {
 			t.Errorf("Run returned %v after %v; want that members follow at once", err, took)
 		}
 		stop()
-		if err := errors.Join(<-ended, <-ended); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, errors.Join(<-ended, <-ended))
 		if m, err := server.Client(who).Members(t.Context(), "reports"); err != nil || len(m.Members) != 0 {
 			t.Errorf("after they have left: %+v, %v", m, err)
 		}

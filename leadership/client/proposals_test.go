@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"regent/leadership"
 	"regent/leadership/client"
 	"regent/leadership/client/clienttest"
@@ -37,9 +39,7 @@ func TestAProposalIsAwaitedUntilTheLeaderThatHearsOfItDecides(t *testing.T) {
 		answer := make(chan leadership.Proposal, 1)
 		go func() {
 			p, err := member.Propose(t.Context(), asks("p", 5*time.Minute))
-			if err != nil {
-				t.Error(err)
-			}
+			assert.NoError(t, err)
 			answer <- p
 		}()
 		time.Sleep(time.Second)
@@ -58,9 +58,8 @@ func TestAProposalIsAwaitedUntilTheLeaderThatHearsOfItDecides(t *testing.T) {
 			t.Errorf("decided otherwise: %v", err)
 		}
 		l.Resign(t.Context())
-		if _, err := l.Decide(t.Context(), "p", leadership.ProposalRejected, "too late"); !errors.Is(err, client.ErrResigned) {
-			t.Errorf("decided after its end: %v", err)
-		}
+		_, err = l.Decide(t.Context(), "p", leadership.ProposalRejected, "too late")
+		assert.ErrorIs(t, err, client.ErrResigned, "decided after its end")
 	})
 }
 
@@ -77,9 +76,8 @@ func TestAnOpenProposalIsInheritedAndNotAwaitedBeyondItsTTL(t *testing.T) {
 		if p, err := member.Propose(t.Context(), asks("p", 90*time.Second)); err != nil || p.Decision != nil || time.Since(began).Round(time.Millisecond) != 90*time.Second {
 			t.Errorf("after %v there is %+v, %v", time.Since(began), p, err)
 		}
-		if _, err := member.Propose(t.Context(), asks("q", 2*time.Hour)); !errors.Is(err, leadership.InvalidArgument) {
-			t.Errorf("a wait beyond the ttl: %v", err)
-		}
+		_, err := member.Propose(t.Context(), asks("q", 2*time.Hour))
+		assert.ErrorIs(t, err, leadership.InvalidArgument, "a wait beyond the ttl")
 		who.ID = "bob"
 		l := lead(t, server.Client(who))
 		defer l.Resign(t.Context())

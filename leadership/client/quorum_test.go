@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -76,9 +77,7 @@ func TestALeaderIsToldThatItMustNotWriteAndThatItMay(t *testing.T) {
 		server.Heal()
 		come(t, server, "cyd")
 		told("another comes while the stream is broken", 10*time.Second, client.NoticeWritable)
-		if l.ReadOnly() {
-			t.Error("it is read-only still")
-		}
+		assert.False(t, l.ReadOnly(), "it is read-only still")
 		leaves(t, server, "cyd")
 		told("it goes", leadership.DefaultGrace+1200*time.Millisecond, client.NoticeReadOnly)
 		deaf.Store(true)
@@ -86,9 +85,7 @@ func TestALeaderIsToldThatItMustNotWriteAndThatItMay(t *testing.T) {
 		server.Heal()
 		quorate(t, server)
 		told("by a renewal, that the policy asks for no quorum any more", 12*time.Second, client.NoticeWritable)
-		if err := l.Resign(t.Context()); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, l.Resign(t.Context()))
 	})
 }
 
@@ -111,9 +108,7 @@ func TestALeaderMakesNoCallForAQuorumThatIsNotAskedFor(t *testing.T) {
 			streams.Store(0)
 			l := lead(t, c)
 			time.Sleep(time.Minute)
-			if got := streams.Load(); got != want {
-				t.Errorf("%s: %d streams, want %d", what, got, want)
-			}
+			assert.Equal(t, want, streams.Load(), "%s: streams", what)
 			require.NoError(t, l.Resign(t.Context()))
 		}
 		run("without a quorum", heedful, 0)

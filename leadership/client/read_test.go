@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"regent/leadership"
 	"regent/leadership/client"
 )
@@ -64,9 +66,8 @@ func TestReadingHasItsAge(t *testing.T) {
 func TestGetIsAStrongRead(t *testing.T) {
 	t.Parallel()
 	c := answering(t, strings.TrimSuffix(leaseOf("planner", "ann", "1"), "}")+`,"maxStalenessMs":5000}`)
-	if _, err := c.Get(t.Context(), "planner"); !errors.Is(err, leadership.StoreUnavailable) {
-		t.Errorf("a hint is got: %v", err)
-	}
+	_, err := c.Get(t.Context(), "planner")
+	assert.ErrorIs(t, err, leadership.StoreUnavailable, "a hint")
 }
 
 // slowly answers an acquire after that time.

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -55,17 +56,13 @@ func recordRenewals(t *testing.T, server *clienttest.Server, who client.Candidat
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		if batch {
 			var document wire.Renewals
-			if err := wire.Decode(body, &document); err != nil {
-				t.Error(err)
-			}
+			assert.NoError(t, wire.Decode(body, &document))
 			for _, e := range document.Renewals {
 				c.renewals = append(c.renewals, e.Value)
 			}
 		} else {
 			var document wire.LeaseRequest
-			if err := wire.Decode(body, &document); err != nil {
-				t.Error(err)
-			}
+			assert.NoError(t, wire.Decode(body, &document))
 			name := strings.TrimSuffix(strings.TrimPrefix(r.URL.Path, wire.PathElections+"/"), wire.Renew)
 			c.renewals = []wire.Renewal{{Election: leadership.Election(name), LeaseRequest: document}}
 		}
@@ -158,9 +155,7 @@ func requireValid(t *testing.T, leases []*client.Lease) {
 func resignAll(t *testing.T, leases []*client.Lease) {
 	t.Helper()
 	for _, l := range leases {
-		if err := l.Resign(t.Context()); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, l.Resign(t.Context()))
 	}
 }
 

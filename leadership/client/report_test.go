@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -167,9 +168,7 @@ func TestAServerThatRefusesReportsEndsNoLeaseAndIsTriedAgainLater(t *testing.T) 
 						before = c
 					}
 				}
-				if refused != 1 {
-					t.Errorf("%d reports in nine minutes to a server that takes none", refused)
-				}
+				assert.EqualValues(t, 1, refused, "reports in nine minutes to a server that takes none")
 				agent.answer(nil)
 				time.Sleep(2 * time.Minute)
 				got, err := server.Client(client.Candidate{}).Get(t.Context(), "shard-0")

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
 
 	"regent/leadership"
 	"regent/leadership/client"
@@ -54,9 +55,7 @@ func TestWatchOfOneResumesAfterEveryFailure(t *testing.T) {
 			if diff := cmp.Diff(want, got.words); diff != "" || !errors.Is(got.err, errEnough) {
 				t.Errorf("%s: ends with %v (-want +got)\n%s", name, got.err, diff)
 			}
-			if diff := cmp.Diff(cursors, s.cursors()); diff != "" {
-				t.Errorf("%s: it resumed after (-want +got)\n%s", name, diff)
-			}
+			assert.Empty(t, cmp.Diff(cursors, s.cursors()), "%s: it resumed after (-want +got)", name)
 		})
 	}
 }
@@ -87,9 +86,7 @@ func TestWatchOfAllResumesAfterEveryFailure(t *testing.T) {
 			if diff := cmp.Diff([]string{"pa is at 7", "pb is at 2", "ready", "pa 8", "pb 3"}, got.words); diff != "" || !errors.Is(got.err, errEnough) {
 				t.Errorf("%s: ends with %v (-want +got)\n%s", name, got.err, diff)
 			}
-			if diff := cmp.Diff([]string{"", c.cursor}, s.cursors()); diff != "" {
-				t.Errorf("%s: it resumed after (-want +got)\n%s", name, diff)
-			}
+			assert.Empty(t, cmp.Diff([]string{"", c.cursor}, s.cursors()), "%s: it resumed after (-want +got)", name)
 		})
 	}
 }
@@ -104,9 +101,7 @@ func TestAnElectionThatWasNeverSeenCanBeWatched(t *testing.T) {
 		if diff := cmp.Diff([]string{"planner 1", "planner 2"}, got.words); diff != "" || !errors.Is(got.err, errEnough) {
 			t.Errorf("ends with %v (-want +got)\n%s", got.err, diff)
 		}
-		if diff := cmp.Diff([]string{"", "0", "0", "0"}, s.cursors()); diff != "" {
-			t.Errorf("it resumed after (-want +got)\n%s", diff)
-		}
+		assert.Empty(t, cmp.Diff([]string{"", "0", "0", "0"}, s.cursors()), "it resumed after (-want +got)")
 	})
 }
 
@@ -122,12 +117,8 @@ func TestIncompleteInitialStateIsNotReported(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := &scriptedServer{acts: []http.HandlerFunc{broken, streaming(snapshotAmong("kept", 7), ready(1, "T1"))}}
 			got := watch(t.Context(), s.client(t), client.WatchRequest{}, 2)
-			if diff := cmp.Diff([]string{"kept is at 7", "ready"}, got.words); diff != "" {
-				t.Errorf("%s (-want +got)\n%s", name, diff)
-			}
-			if diff := cmp.Diff([]string{"", ""}, s.cursors()); diff != "" {
-				t.Errorf("%s: it resumed after (-want +got)\n%s", name, diff)
-			}
+			assert.Empty(t, cmp.Diff([]string{"kept is at 7", "ready"}, got.words), "%s (-want +got)", name)
+			assert.Empty(t, cmp.Diff([]string{"", ""}, s.cursors()), "%s: it resumed after (-want +got)", name)
 		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -217,9 +218,7 @@ func TestADeposedLeaderStopsAtOnceAndSaysWhy(t *testing.T) {
 		limit(t, server, leadership.TermPolicy{Budget: leadership.Counters{TokensUsed: 1000}, Cooldown: time.Hour})
 		c, heard := noticing(t, server, named("ann"))
 		err := c.Run(t.Context(), "reports", func(ctx context.Context, l *client.Lease) error {
-			if err := l.Report(client.Report{TokensUsed: 1001}); err != nil {
-				t.Error(err)
-			}
+			assert.NoError(t, l.Report(client.Report{TokensUsed: 1001}))
 			<-ctx.Done()
 			return context.Cause(ctx)
 		})
@@ -252,9 +251,8 @@ func TestALeaderStepsDownWithAReason(t *testing.T) {
 		if err != nil || len(events) == 0 || events[len(events)-1].Reason != "the disk is full" {
 			t.Errorf("events %+v, %v", events, err)
 		}
-		if _, err := ann.TryAcquire(t.Context(), "reports"); !errors.Is(err, leadership.LeaseHeld) {
-			t.Errorf("a candidate that has stepped down for an hour is granted: %v", err)
-		}
+		_, err = ann.TryAcquire(t.Context(), "reports")
+		assert.ErrorIs(t, err, leadership.LeaseHeld, "a candidate that has stepped down for an hour is granted")
 		lead(t, server.Client(named("bob"))).Resign(t.Context())
 	})
 }
@@ -271,9 +269,7 @@ func TestAReasonThatTheServerRefusesStillReleasesTheLease(t *testing.T) {
 		if err := l.StepDown(t.Context(), "the disk is full", 0); err == nil || !strings.Contains(err.Error(), "released, but without the reason") {
 			t.Errorf("got %v", err)
 		}
-		if got := leader(t, server); got != "" {
-			t.Errorf("%q still leads", got)
-		}
+		assert.Empty(t, leader(t, server), "still leads")
 	})
 }
 
@@ -289,9 +285,8 @@ func TestALeaderAsksForApprovalAndGoesOnWithIt(t *testing.T) {
 		require.NoError(t, l.RequestApproval(t.Context(), "the draft is ready"))
 		time.Sleep(7 * time.Minute)
 		unnamed := leadership.Order{Election: "reports", Kind: leadership.OrderApprove, Token: 1, Actor: "olga", Reason: "a test"}
-		if _, err := server.Client(client.Candidate{}).Do(t.Context(), unnamed); !errors.Is(err, leadership.InvalidArgument) {
-			t.Errorf("an approval that could count twice: %v", err)
-		}
+		_, err := server.Client(client.Candidate{}).Do(t.Context(), unnamed)
+		assert.ErrorIs(t, err, leadership.InvalidArgument, "an approval that could count twice")
 		order(t, server, leadership.Order{Kind: leadership.OrderApprove, Token: 1})
 		require.NoError(t, l.RequestEpoch(t.Context(), "another task"))
 		events, err := c.Events(t.Context(), leadership.EventsRequest{Election: l.Election()})

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/httpapi/apitest"
@@ -49,9 +50,7 @@ func TestAConnectionThatIsDeadIsNotUsedAgain(t *testing.T) {
 		require.NoError(t, get())
 		close(l.dialled[0].dead)
 		began := time.Now()
-		if err := get(); !errors.Is(err, leadership.StoreUnavailable) {
-			t.Fatalf("the dead connection answered: %v", err)
-		}
+		require.ErrorIs(t, get(), leadership.StoreUnavailable, "the dead connection")
 		for get() != nil {
 			if time.Since(began) > time.Minute {
 				t.Fatal("a minute later the dead connection is still used")
@@ -119,15 +118,12 @@ func (c *mortal) Close() error {
 func TestNoCompressionIsAskedFor(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if got := r.Header.Get("Accept-Encoding"); got != "" {
-			t.Errorf("Accept-Encoding: %s", got)
-		}
+		assert.Empty(t, r.Header.Get("Accept-Encoding"), "Accept-Encoding")
 		replying(http.StatusOK, "application/json", leaseOf("planner", "ann", "1"))(w, r)
 	}))
 	t.Cleanup(server.Close)
-	if _, err := clientOf(t, server.URL, client.NewTransport()).Get(t.Context(), "planner"); err != nil {
-		t.Error(err)
-	}
+	_, err := clientOf(t, server.URL, client.NewTransport()).Get(t.Context(), "planner")
+	assert.NoError(t, err)
 }
 
 func TestServerWithoutTLSIsNamedAsSuch(t *testing.T) {
@@ -144,7 +140,6 @@ func TestServerWithoutTLSIsNamedAsSuch(t *testing.T) {
 // The contract of http.RoundTripper forbids it.
 func TestTransportThatReturnsNothingIsAnError(t *testing.T) {
 	t.Parallel()
-	if _, err := clientOf(t, "http://localhost", apitest.RoundTrip(func(*http.Request) (*http.Response, error) { return nil, nil })).Get(t.Context(), "planner"); !errors.Is(err, leadership.StoreUnavailable) {
-		t.Errorf("the error is %v", err)
-	}
+	_, err := clientOf(t, "http://localhost", apitest.RoundTrip(func(*http.Request) (*http.Response, error) { return nil, nil })).Get(t.Context(), "planner")
+	assert.ErrorIs(t, err, leadership.StoreUnavailable)
 }

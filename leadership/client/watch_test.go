@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
 
 	"regent/leadership"
 	"regent/leadership/client"
@@ -23,22 +24,12 @@ func TestWatchYieldsTheStateAndThenEachEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scriptedServer{acts: []http.HandlerFunc{streaming(snapshot("planner", 7), event("planner", 8), ping, event("planner", 9))}}
 		got := watch(t.Context(), s.client(t), one, 3)
-		if diff := cmp.Diff([]string{"planner is at 7", "planner 8", "planner 9"}, got.words); diff != "" {
-			t.Errorf("told (-want +got)\n%s", diff)
-		}
-		if diff := cmp.Diff([]string{"7", "8", "9"}, got.cursors); diff != "" {
-			t.Errorf("cursors (-want +got)\n%s", diff)
-		}
+		assert.Empty(t, cmp.Diff([]string{"planner is at 7", "planner 8", "planner 9"}, got.words), "told (-want +got)")
+		assert.Empty(t, cmp.Diff([]string{"7", "8", "9"}, got.cursors), "cursors (-want +got)")
 		r := s.requests[0]
-		if got := r.Method + " " + r.URL.String(); got != "GET http://localhost/v1/elections/planner/events" {
-			t.Errorf("asked %s", got)
-		}
-		if got := r.Header.Get("Accept"); got != "text/event-stream" {
-			t.Errorf("asked for %q", got)
-		}
-		if got := r.Header.Get("Accept-Encoding"); got != "identity" {
-			t.Errorf("lets the answer be encoded as %q", got)
-		}
+		assert.Equal(t, "GET http://localhost/v1/elections/planner/events", r.Method+" "+r.URL.String(), "asked")
+		assert.Equal(t, "text/event-stream", r.Header.Get("Accept"), "asked")
+		assert.Equal(t, "identity", r.Header.Get("Accept-Encoding"), "lets the answer be encoded as")
 		if _, there := r.Header["Last-Event-Id"]; there {
 			t.Error("asked to resume")
 		}
@@ -65,9 +56,7 @@ func TestInvalidRequestIsNotSent(t *testing.T) {
 	t.Parallel()
 	c := clientOf(t, "http://localhost", &scriptedServer{acts: []http.HandlerFunc{func(http.ResponseWriter, *http.Request) { t.Error("a request was sent") }}})
 	for _, err := range c.Observe(t.Context(), "") {
-		if !errors.Is(err, leadership.InvalidArgument) {
-			t.Errorf("to observe no election: %v", err)
-		}
+		assert.ErrorIs(t, err, leadership.InvalidArgument, "to observe no election")
 	}
 	for field, requests := range map[string][]client.WatchRequest{
 		"election": {{Election: "../planner"}, {Election: "A"}},

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"regent/leadership"
 	"regent/leadership/fence"
 	"regent/leadership/fence/fencetest"
@@ -65,15 +67,11 @@ func TestALaterLeaderWaitsForTheWriteThatIsUnderWay(t *testing.T) {
 			written = append(written, token)
 			return nil
 		})
-		if err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, err)
 	}
 	var later sync.WaitGroup
 	write(33, func() {
-		if !guard.Busy() {
-			t.Error("another leader could come between the look at the mark and the end of the write")
-		}
+		assert.True(t, guard.Busy(), "another leader could come between the look at the mark and the end of the write")
 		later.Go(func() { write(34, func() {}) })
 	})
 	later.Wait()
@@ -86,13 +84,9 @@ func TestAGuardRaisesTheMarkOfAWriteThatFails(t *testing.T) {
 	t.Parallel()
 	var guard fence.Guard
 	broken := errors.New("broken")
-	if err := guard.Do("disk", fence.Mark{Election: "planner", Token: 34}, func() error { return broken }); !errors.Is(err, broken) {
-		t.Errorf("the write's error is %v", err)
-	}
+	assert.ErrorIs(t, guard.Do("disk", fence.Mark{Election: "planner", Token: 34}, func() error { return broken }), broken, "the write's")
 	never := func() error { t.Error("a stale leader wrote"); return nil }
-	if err := guard.Do("disk", fence.Mark{Election: "planner", Token: 33}, never); !errors.Is(err, leadership.TokenStale) {
-		t.Errorf("token 33 after 34: %v", err)
-	}
+	assert.ErrorIs(t, guard.Do("disk", fence.Mark{Election: "planner", Token: 33}, never), leadership.TokenStale, "token 33 after 34")
 }
 
 // One check covers everything that is written with it.

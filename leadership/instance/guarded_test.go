@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -203,9 +204,7 @@ func TestAStreamThatMakesItsReaderAMemberNeedsTheRightToJoin(t *testing.T) {
 		}
 	}
 	for _, may = range []wire.Verb{wire.VerbJoin, wire.VerbWatch} {
-		if err := watch("bob"); !errors.Is(err, errRefused) {
-			t.Errorf("without the right to %s: %v", may, err)
-		}
+		assert.ErrorIs(t, watch("bob"), errRefused, "without the right to %s", may)
 	}
 	if want := []string{"a in join jobs <nil>", "a out join jobs refused"}; !slices.Equal(*told, want) {
 		t.Errorf("told %q, want %q", *told, want)
@@ -224,21 +223,18 @@ func TestAStreamOfAnElectionAndItsSeatsNeedsTheRightToWatchTheElection(t *testin
 		return nil
 	}})
 	which := leadership.Selection{Of: "gpu"}
-	if _, err := s.Feed(t.Context(), which, instance.Cursor{}); !errors.Is(err, errRefused) {
-		t.Errorf("the feed: %v", err)
-	}
-	if _, err := s.Census(t.Context(), which); !errors.Is(err, errRefused) {
-		t.Errorf("the census: %v", err)
-	}
+	_, err := s.Feed(t.Context(), which, instance.Cursor{})
+	assert.ErrorIs(t, err, errRefused, "the feed")
+	_, err = s.Census(t.Context(), which)
+	assert.ErrorIs(t, err, errRefused, "the census")
 }
 
 func TestAGateHearsThatALaterOneRefused(t *testing.T) {
 	t.Parallel()
 	last := &gate{name: "c"}
 	s, told := newGuarded(t, &gate{name: "a"}, &gate{name: "b", refuse: func(instance.Op) error { return errRefused }}, last)
-	if _, err := s.Do(t.Context(), leadership.Configure{Election: "jobs"}); !errors.Is(err, errRefused) {
-		t.Errorf("error %v", err)
-	}
+	_, err := s.Do(t.Context(), leadership.Configure{Election: "jobs"})
+	assert.ErrorIs(t, err, errRefused)
 	if want := []string{"a in configure jobs <nil>", "a out configure jobs refused"}; !slices.Equal(*told, want) || len(last.ops) != 0 {
 		t.Errorf("told %q, want %q; the last gate was asked %d times", *told, want, len(last.ops))
 	}
@@ -354,9 +350,8 @@ func TestARefusalNamesItsOrderOnlyToReadersOfTheOverrides(t *testing.T) {
 		ctx := t.Context()
 		g, err := s.Acquire(ctx, leadership.AcquireRequest{Election: "jobs", CandidateID: "ann"})
 		require.NoError(t, err)
-		if _, err := s.Do(ctx, leadership.Release{LeaseRequest: leadership.LeaseRequest{Election: "jobs", CandidateID: "ann", Key: g.Key, Token: g.Token}}); err != nil {
-			t.Fatal(err)
-		}
+		_, err = s.Do(ctx, leadership.Release{LeaseRequest: leadership.LeaseRequest{Election: "jobs", CandidateID: "ann", Key: g.Key, Token: g.Token}})
+		require.NoError(t, err)
 		l, err := s.Do(ctx, leadership.Order{Election: "jobs", Kind: leadership.OrderBan, CandidateID: "bob", For: time.Hour, Reason: "a secret", Actor: "eve"})
 		require.NoError(t, err)
 		ban := l.Overrides.List()[0]

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -24,9 +25,8 @@ func (c *cluster) halts(on *instance.Instance, kind leadership.OrderKind) {
 	if kind == leadership.OrderHalt {
 		o.For = time.Hour
 	}
-	if _, err := on.Do(c.Context(), o); err != nil {
-		c.Fatal(err)
-	}
+	_, err := on.Do(c.Context(), o)
+	require.NoError(c, err)
 	synctest.Wait()
 }
 
@@ -47,9 +47,8 @@ func TestAHaltIsObeyedAtOnceWhereItIsHeardAndWithinFiveSecondsElsewhere(t *testi
 		c.halts(c.a, leadership.OrderHalt)
 		c.wantHalted(c.a, "ann")
 		c.wantHalted(c.b, "ann")
-		if _, err := c.b.Acquire(t.Context(), leadership.AcquireRequest{Election: "other", CandidateID: "ann"}); err != nil {
-			t.Errorf("an election of another name: %v", err)
-		}
+		_, err := c.b.Acquire(t.Context(), leadership.AcquireRequest{Election: "other", CandidateID: "ann"})
+		assert.NoError(t, err, "an election of another name")
 		c.halts(c.b, leadership.OrderUnhalt)
 		lease := c.lead(c.a, "ann")
 
@@ -93,9 +92,7 @@ func TestTheHaltsCostAGrantNothingWhileTheyAreCached(t *testing.T) {
 					c.release(c.b, c.lead(c.b, "ann"))
 				}
 			}
-			if n := c.cb.Take()["Get"]; n != 0 {
-				t.Errorf("halted %v: %d reads, want none", halted, n)
-			}
+			assert.Zero(t, c.cb.Take()["Get"], "halted %v: reads", halted)
 		}
 	})
 }
@@ -125,9 +122,8 @@ func TestACandidateThatWaitsInAHaltCostsNothingAndLeadsOnceThatIsLifted(t *testi
 		if err != nil || len(x.Causes) == 0 || x.Causes[0].Code != leadership.ReasonHalted {
 			t.Errorf("why: %+v, %v", x, err)
 		}
-		if _, err := c.a.Acquire(t.Context(), leadership.AcquireRequest{Election: leadership.HaltsElection, CandidateID: "eve"}); !errors.Is(err, leadership.InvalidArgument) {
-			t.Errorf("the election of the halts is to be led: %v", err)
-		}
+		_, err = c.a.Acquire(t.Context(), leadership.AcquireRequest{Election: leadership.HaltsElection, CandidateID: "eve"})
+		assert.ErrorIs(t, err, leadership.InvalidArgument, "the election of the halts is to be led")
 	})
 }
 
@@ -153,9 +149,7 @@ func TestAGrantThatTookLongerThanHaltsMayBeOldIsGivenBackIfItIsHalted(t *testing
 			l.mute.Store(true)
 		}
 		c.halts(c.a, leadership.OrderHalt)
-		if err := <-answer; !errors.Is(err, leadership.StoreUnavailable) {
-			t.Errorf("got %v, want %s", err, leadership.StoreUnavailable)
-		}
+		assert.ErrorIs(t, <-answer, leadership.StoreUnavailable)
 		if l, err := c.a.Get(t.Context(), "jobs"); err != nil || l.State != leadership.Vacant || l.Token != lease.Token+1 {
 			t.Errorf("got %+v, %v; want a vacant election after one more term", l, err)
 		}
@@ -185,9 +179,7 @@ func TestALeaseThatItsLeaderWasToldOfElsewhereIsNotGivenBackForAHalt(t *testing.
 			answer <- err
 		}()
 		require.NoError(t, <-told)
-		if err := <-answer; !errors.Is(err, leadership.OutcomeUnknown) {
-			t.Errorf("got %v, want %s: the lease stands", err, leadership.OutcomeUnknown)
-		}
+		assert.ErrorIs(t, <-answer, leadership.OutcomeUnknown)
 		if l, err := c.a.Get(t.Context(), "jobs"); err != nil || l.State != leadership.Held {
 			t.Errorf("got %+v, %v; want ann's lease, of which b has told her", l, err)
 		}

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -171,17 +172,15 @@ func (c *cluster) renew(on *instance.Instance, lease leadership.LeaseRequest, du
 	c.Helper()
 	for begin := time.Now(); time.Since(begin) < during; {
 		time.Sleep(10 * time.Second)
-		if _, err := on.Renew(c.Context(), lease); err != nil {
-			c.Fatal(err)
-		}
+		_, err := on.Renew(c.Context(), lease)
+		require.NoError(c, err)
 	}
 }
 
 func (c *cluster) release(on *instance.Instance, lease leadership.LeaseRequest) {
 	c.Helper()
-	if _, err := on.Do(c.Context(), leadership.Release{LeaseRequest: lease}); err != nil {
-		c.Fatal(err)
-	}
+	_, err := on.Do(c.Context(), leadership.Release{LeaseRequest: lease})
+	require.NoError(c, err)
 }
 
 func (c *cluster) read(on *instance.Instance) leadership.Reading {
@@ -199,9 +198,7 @@ func TestWhatOneInstanceChangesTheOtherShowsAtOnce(t *testing.T) {
 		for range 100 {
 			c.read(c.b)
 		}
-		if got := took(&c.cb); got != "0 reads, 0 updates, 0 renewals, 0 histories" {
-			t.Errorf("100 cached reads: %s", got)
-		}
+		assert.Equal(t, "0 reads, 0 updates, 0 renewals, 0 histories", took(&c.cb), "100 cached reads")
 		c.release(c.a, lease)
 		synctest.Wait()
 		if r := c.read(c.b); r.State != leadership.Vacant || r.Revision != 2 {
@@ -223,12 +220,8 @@ func TestAnIdleElectionCostsItsLeadersRenewalsAndNothingElse(t *testing.T) {
 		synctest.Wait()
 		c.take()
 		c.renew(c.a, lease, 2*time.Minute)
-		if got := took(&c.ca); got != "0 reads, 0 updates, 12 renewals, 0 histories" {
-			t.Errorf("two minutes of 100 candidates, watchers and long polls: %s", got)
-		}
-		if got := took(&c.cb); got != "0 reads, 0 updates, 0 renewals, 0 histories" {
-			t.Errorf("two minutes of an unused instance: %s", got)
-		}
+		assert.Equal(t, "0 reads, 0 updates, 12 renewals, 0 histories", took(&c.ca), "two minutes of 100 candidates, watchers and long polls")
+		assert.Equal(t, "0 reads, 0 updates, 0 renewals, 0 histories", took(&c.cb), "two minutes of an unused instance")
 		cancel()
 		all.Wait()
 	})
@@ -289,9 +282,7 @@ func TestWithoutTheBusReadsStayWithinTheirBoundAndWatchersHearLater(t *testing.T
 		}
 		c.bus.setCut(false)
 		time.Sleep(time.Minute) // until what was left behind is announced
-		if d := c.b.Degraded(); d != "" {
-			t.Errorf("healed, and %s", d)
-		}
+		assert.Empty(t, c.b.Degraded(), "healed, and")
 	})
 }
 
@@ -360,9 +351,7 @@ func TestDrainAnswersWaitingCallers(t *testing.T) {
 		synctest.Wait()
 		c.a.Drain(t.Context(), gone)
 		for range 4 {
-			if err := <-answers; !errors.Is(err, gone) {
-				t.Errorf("answered with %v", err)
-			}
+			assert.ErrorIs(t, <-answers, gone)
 		}
 	})
 }
@@ -391,9 +380,8 @@ func TestALongPollThatCannotKnowDoesNotSayThatNothingCame(t *testing.T) {
 	t.Parallel()
 	away := fmt.Errorf("the history: %w: %w", leadership.StoreUnavailable, context.DeadlineExceeded)
 	i := alone(t, failing(memory.New(memory.Config{}), "Events", func(leadership.Election) error { return away }))
-	if _, err := i.Acquire(t.Context(), leadership.AcquireRequest{Election: "jobs", CandidateID: "ann"}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := i.Acquire(t.Context(), leadership.AcquireRequest{Election: "jobs", CandidateID: "ann"})
+	require.NoError(t, err)
 	_, news, err := i.Await(t.Context(), leadership.ReadRequest{Election: "jobs", Known: 1}, time.Minute)
 	if news || !errors.Is(err, leadership.StoreUnavailable) {
 		t.Errorf("news %t, %v; want that the store is away", news, err)
@@ -405,18 +393,16 @@ func TestAStrongLongPollAsksTheStore(t *testing.T) {
 	store := memory.New(memory.Config{})
 	i, elsewhere := alone(t, store), service.New(store.Open())
 	key := leadership.NewKey()
-	if _, err := elsewhere.Acquire(t.Context(), leadership.AcquireRequest{Election: "jobs", CandidateID: "ann", Key: &key}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := elsewhere.Acquire(t.Context(), leadership.AcquireRequest{Election: "jobs", CandidateID: "ann", Key: &key})
+	require.NoError(t, err)
 	_, w, err := i.Watch(t.Context(), leadership.WatchRequest{Election: "jobs"})
 	require.NoError(t, err)
 	defer w.Close()
 	if _, err := w.Ready(t.Context()); err != nil { // from now on the instance believes to know
 		t.Fatal(err)
 	}
-	if _, err := elsewhere.Do(t.Context(), leadership.Release{LeaseRequest: leadership.LeaseRequest{Election: "jobs", CandidateID: "ann", Key: key, Token: 1}}); err != nil {
-		t.Fatal(err)
-	}
+	_, err = elsewhere.Do(t.Context(), leadership.Release{LeaseRequest: leadership.LeaseRequest{Election: "jobs", CandidateID: "ann", Key: key, Token: 1}})
+	require.NoError(t, err)
 	r, news, err := i.Await(t.Context(), leadership.ReadRequest{Election: "jobs", Known: 1, Strong: true}, time.Minute)
 	if err != nil || !news || r.Revision != 2 {
 		t.Errorf("%+v, %t, %v; want the release", r, news, err)
@@ -462,9 +448,7 @@ func TestLoneInstanceServesWithoutTheTopicAndReportsIt(t *testing.T) {
 		w.Close()
 		b.setCut(false)
 		time.Sleep(time.Minute) // until what was left behind is announced
-		if d := i.Degraded(); d != "" {
-			t.Errorf("healed, and %s", d)
-		}
+		assert.Empty(t, i.Degraded(), "healed, and")
 	})
 }
 
@@ -496,9 +480,8 @@ func TestOthersHearOfAChangeWhoseCallerDidNot(t *testing.T) {
 			}
 		}
 		lose.Store(true)
-		if _, err := i.Do(ctx, leadership.Release{LeaseRequest: lease(ann)}); !errors.Is(err, leadership.OutcomeUnknown) {
-			t.Fatal(err)
-		}
+		_, err = i.Do(ctx, leadership.Release{LeaseRequest: lease(ann)})
+		require.ErrorIs(t, err, leadership.OutcomeUnknown)
 		heard(leadership.EventReleased)
 		ann, err = i.Acquire(ctx, leadership.AcquireRequest{Election: "jobs", CandidateID: "ann", LeaseDuration: time.Hour})
 		require.NoError(t, err)
@@ -512,9 +495,8 @@ func TestOthersHearOfAChangeWhoseCallerDidNot(t *testing.T) {
 		})
 		synctest.Wait()
 		lose.Store(true)
-		if _, err := i.Do(ctx, leadership.Release{LeaseRequest: lease(ann)}); !errors.Is(err, leadership.OutcomeUnknown) {
-			t.Fatal(err)
-		}
+		_, err = i.Do(ctx, leadership.Release{LeaseRequest: lease(ann)})
+		require.ErrorIs(t, err, leadership.OutcomeUnknown)
 		heard(leadership.EventReleased)
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -337,9 +338,8 @@ func TestFollowersWaitForAStoreThatCannotBeReached(t *testing.T) {
 		b.wantsAt(r, 3, "after that")
 		c.failing(&leadership.Error{Code: leadership.RecordCorrupt, Detail: "it is damaged"})
 		time.Sleep(32 * time.Second)
-		if _, err := r.now(); !errors.Is(err, leadership.RecordCorrupt) {
-			b.Errorf("of a damaged journal: %v", err)
-		}
+		_, err := r.now()
+		assert.ErrorIs(b, err, leadership.RecordCorrupt, "of a damaged journal")
 	})
 }
 
@@ -350,12 +350,10 @@ func TestDrainEndsTheStreamsOfJournals(t *testing.T) {
 		r := b.follows(i, 0, "")
 		cause := errors.New("the instance moves")
 		i.Drain(b.Context(), cause)
-		if _, err := r.now(); !errors.Is(err, cause) {
-			b.Errorf("a follower was told %v, want the cause", err)
-		}
-		if _, err := i.FollowJournal(b.Context(), leadership.JournalRequest{Election: "jobs"}); !errors.Is(err, cause) {
-			b.Errorf("one that comes later was told %v, want the cause", err)
-		}
+		_, err := r.now()
+		assert.ErrorIs(b, err, cause, "a follower")
+		_, err = i.FollowJournal(b.Context(), leadership.JournalRequest{Election: "jobs"})
+		assert.ErrorIs(b, err, cause, "one that comes later")
 		end()
 	})
 }
@@ -393,9 +391,7 @@ func TestFollowersGetEveryIndexOnceWhateverHappens(t *testing.T) {
 						i, c, end = b.start(fmt.Sprint("next-", n))
 						for k, r := range all {
 							at, err := r.now()
-							if err == nil {
-								b.Fatal("a stream goes on though its instance has ended")
-							}
+							require.Error(b, err, "a stream goes on though its instance has ended")
 							all[k] = b.follows(i, at, "")
 						}
 					default:
@@ -439,9 +435,8 @@ func TestAFollowerSaysHowFarItHasAppliedTheJournal(t *testing.T) {
 		if _, lag := other.JournalStats(); lag != 6 {
 			b.Errorf("the members lag by %d, want 6", lag)
 		}
-		if _, err := other.ReadJournal(b.Context(), leadership.JournalRequest{Election: "jobs", After: 10, Member: "bob", Applied: 10}); err != nil {
-			b.Fatal(err)
-		}
+		_, err = other.ReadJournal(b.Context(), leadership.JournalRequest{Election: "jobs", After: 10, Member: "bob", Applied: 10})
+		require.NoError(b, err)
 		if _, lag := other.JournalStats(); lag != 0 {
 			b.Errorf("the members lag by %d, want 0", lag)
 		}
@@ -465,13 +460,10 @@ func TestAReaderThatKnowsMoreThanTheJournalHasIsTold(t *testing.T) {
 				"so, from the beginning":   {Election: "jobs", Member: "bob", Applied: 12},
 				"far beyond what there is": {Election: "jobs", After: 1 << 40, Member: "bob", Applied: 1 << 40},
 			} {
-				if _, err := i.ReadJournal(b.Context(), r); !errors.Is(err, leadership.IndexMismatch) {
-					b.Errorf("%s, a page, %s: %v, want INDEX_MISMATCH", others, name, err)
-				}
+				_, err := i.ReadJournal(b.Context(), r)
+				assert.ErrorIs(b, err, leadership.IndexMismatch, "%s, a page, %s", others, name)
 				feed, err := i.FollowJournal(b.Context(), r)
-				if !errors.Is(err, leadership.IndexMismatch) {
-					b.Errorf("%s, a stream, %s: %v, want INDEX_MISMATCH", others, name, err)
-				}
+				assert.ErrorIs(b, err, leadership.IndexMismatch, "%s, a stream, %s", others, name)
 				if err == nil {
 					feed.Close()
 				}
@@ -491,9 +483,8 @@ func TestAnAcknowledgementMayBeOfAnIndexOfTheJournal(t *testing.T) {
 		b.leads(i)
 		b.appends(i, 10)
 		applied := func(at *instance.Instance, id leadership.CandidateID, index leadership.Index) {
-			if _, err := at.ReadJournal(context.Background(), leadership.JournalRequest{Election: "jobs", After: index, Member: id, Applied: index}); err != nil {
-				b.Error(err)
-			}
+			_, err := at.ReadJournal(context.Background(), leadership.JournalRequest{Election: "jobs", After: index, Member: id, Applied: index})
+			assert.NoError(b, err)
 		}
 		applied(i, "bob", 10)
 		applied(other, "cy", 9)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -139,9 +140,8 @@ func (f *fleet) configure(b leadership.BallotPolicy) {
 	f.Helper()
 	s := f.start("operator")
 	defer s.stop()
-	if _, err := s.Do(f.Context(), leadership.Configure{Election: "jobs", Config: leadership.Config{Ballot: b}}); err != nil {
-		f.Fatal(err)
-	}
+	_, err := s.Do(f.Context(), leadership.Configure{Election: "jobs", Config: leadership.Config{Ballot: b}})
+	require.NoError(f, err)
 }
 
 func (f *fleet) lead(s *server, id leadership.CandidateID) leadership.Grant {
@@ -248,12 +248,9 @@ func TestMembersOfAnUnknownElectionAreRefused(t *testing.T) {
 	inFleet(t, func(f *fleet) {
 		a := f.start("a")
 		_, err := a.Join(f.Context(), leadership.JoinRequest{Election: "jobs", CandidateID: "fay", Role: leadership.RoleWorker, TTL: time.Minute})
-		if !errors.Is(err, leadership.NotFound) {
-			f.Errorf("join: %v", err)
-		}
-		if _, err := a.Members(f.Context(), "jobs"); !errors.Is(err, leadership.NotFound) {
-			f.Errorf("members: %v", err)
-		}
+		assert.ErrorIs(f, err, leadership.NotFound, "join")
+		_, err = a.Members(f.Context(), "jobs")
+		assert.ErrorIs(f, err, leadership.NotFound, "members")
 		f.lead(a, "lea")
 		if got, _ := f.nodes(a); len(got) != 1 {
 			f.Errorf("the members are %q; the refused one is not among them", got)
@@ -338,9 +335,8 @@ func TestWritersAreRefusedWhileTheQuorumIsLost(t *testing.T) {
 				f.Errorf("%s: %v, %+v; want %v and %s", what, err, m, want, status)
 			}
 			if r.Write = false; want != nil {
-				if _, err := a.CheckToken(f.Context(), r); err != nil {
-					f.Errorf("%s: to read: %v", what, err)
-				}
+				_, err := a.CheckToken(f.Context(), r)
+				assert.NoError(f, err, "%s: to read", what)
 			}
 		}
 		f.join(b, "n2", g.Token)
@@ -400,9 +396,7 @@ func TestAWatchTellsWhetherTheLeaderMayWrite(t *testing.T) {
 		}
 		said := func(what string, next func(time.Duration) string, within time.Duration, want string) {
 			f.Helper()
-			if got := next(within); got != want {
-				f.Errorf("%s: within %v it is told %q, want %q", what, within, got, want)
-			}
+			assert.Equal(f, want, next(within), "%s: within %v it is told", what, within)
 		}
 		may, mustNot := fmt.Sprintf("n1 leader writable %d", g.Token), fmt.Sprintf("n1 leader readOnly %d", g.Token)
 		time.Sleep(time.Second) // the other instance has heard of the leader
@@ -437,9 +431,8 @@ func TestAGrantNeedsTheQuorumThatTheInstanceHearsOf(t *testing.T) {
 		}
 		f.join(b, "n2", 0)
 		time.Sleep(2 * time.Second)
-		if _, err := a.Acquire(f.Context(), ask); err != nil {
-			f.Errorf("with a member at another instance: %v", err)
-		}
+		_, err = a.Acquire(f.Context(), ask)
+		assert.NoError(f, err, "with a member at another instance")
 	})
 }
 
@@ -494,9 +487,8 @@ func TestAnAcknowledgementOfATokenThatIsOverIsRefused(t *testing.T) {
 			f.Errorf("after %v: %v", time.Since(began), err)
 		}
 		request.Token = 7
-		if _, err := a.AwaitAcknowledgement(f.Context(), request); !errors.Is(err, leadership.TokenStale) {
-			f.Errorf("of a token that was never granted: %v", err)
-		}
+		_, err := a.AwaitAcknowledgement(f.Context(), request)
+		assert.ErrorIs(f, err, leadership.TokenStale, "of a token that was never granted")
 	})
 }
 
@@ -541,9 +533,7 @@ func TestAStreamKeepsItsReaderAMemberAndTellsOfTheOthers(t *testing.T) {
 		b.kill()
 		listen(6)
 		want := []string{"gus follower joined", "gus follower left", "gus follower joined", "released", "acquired", "gus follower vanished"}
-		if diff := cmp.Diff(want, told); diff != "" {
-			f.Errorf("told (-want +got):\n%s", diff)
-		}
+		assert.Empty(f, cmp.Diff(want, told), "told (-want +got)")
 		w.Close()
 		f.becomes(a, 10*time.Second, "lea leader 2")
 		if _, _, err := a.Watch(f.Context(), leadership.WatchRequest{Election: "jobs", Member: "a b"}); !errors.Is(err, leadership.InvalidArgument) {
@@ -572,9 +562,8 @@ func TestAWaiterElsewhereNeedNotLookWhileSheetsTellOfRenewals(t *testing.T) {
 			f.Helper()
 			for begin := time.Now(); time.Since(begin) < during; {
 				time.Sleep(10 * time.Second)
-				if _, err := a.Renew(f.Context(), lease); err != nil {
-					f.Fatal(err)
-				}
+				_, err := a.Renew(f.Context(), lease)
+				require.NoError(f, err)
 			}
 		}
 		renew(40 * time.Second)

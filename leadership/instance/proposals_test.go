@@ -36,9 +36,8 @@ func (b *books) propose(i *instance.Instance, id leadership.ProposalID, wait tim
 
 func (b *books) decides(i *instance.Instance, id leadership.ProposalID) {
 	b.Helper()
-	if _, err := i.Decide(b.Context(), leadership.DecideRequest{LeaseRequest: b.holder(), ID: id, Verdict: leadership.ProposalAccepted}); err != nil {
-		b.Fatal(err)
-	}
+	_, err := i.Decide(b.Context(), leadership.DecideRequest{LeaseRequest: b.holder(), ID: id, Verdict: leadership.ProposalAccepted})
+	require.NoError(b, err)
 }
 
 // told expects the decision, so long after it was made at most.
@@ -155,9 +154,8 @@ func TestTheNextLeaderInheritsOpenProposals(t *testing.T) {
 			<-b.propose(i, id, 0)
 		}
 		b.decides(i, "p")
-		if _, err := i.Do(b.Context(), leadership.Release{LeaseRequest: b.holder()}); err != nil {
-			b.Fatal(err)
-		}
+		_, err := i.Do(b.Context(), leadership.Release{LeaseRequest: b.holder()})
+		require.NoError(b, err)
 		<-b.propose(i, "while-vacant", 0)
 		g, err := i.Acquire(b.Context(), leadership.AcquireRequest{Election: "jobs", CandidateID: "bob", Inherit: true})
 		if err != nil || len(g.Proposals) != 2 || g.Proposals[0].ID != "q" || g.Proposals[1].ID != "while-vacant" {

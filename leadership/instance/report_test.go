@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -19,9 +20,8 @@ import (
 func (c *cluster) reports(on *instance.Instance, lease leadership.LeaseRequest, progress int) {
 	c.Helper()
 	lease.Report = fmt.Appendf(nil, `{"progress":%d}`, progress)
-	if _, err := on.Renew(c.Context(), lease); err != nil {
-		c.Fatal(err)
-	}
+	_, err := on.Renew(c.Context(), lease)
+	require.NoError(c, err)
 }
 
 // told returns the report that the watch is told of within the time; nil for none.
@@ -49,9 +49,8 @@ func TestAReportReachesTheWatchersOfTheInstanceThatTheLeaderRenewsAt(t *testing.
 		if again := told(t, w, time.Second); again != nil {
 			t.Errorf("told of %+v, which the reader began with", again)
 		}
-		if _, err := c.a.Renew(t.Context(), lease); err != nil {
-			t.Fatal(err)
-		}
+		_, err = c.a.Renew(t.Context(), lease)
+		require.NoError(t, err)
 		if again := told(t, w, 2*time.Second); again != nil {
 			t.Errorf("told of %+v after a renewal without a report", again)
 		}
@@ -73,9 +72,7 @@ func TestAReportReachesTheWatchersOfTheInstanceThatTheLeaderRenewsAt(t *testing.
 		if again := told(t, w, 2*time.Second); again != nil {
 			t.Errorf("told of %+v, and there is nothing new", again)
 		}
-		if got := took(&c.ca); got != "0 reads, 98 updates, 0 renewals, 0 histories" {
-			t.Errorf("98 reports and a watcher cost %s", got)
-		}
+		assert.Equal(t, "0 reads, 98 updates, 0 renewals, 0 histories", took(&c.ca), "98 reports and a watcher cost")
 	})
 }
 
@@ -127,9 +124,7 @@ func TestAnExplanationSaysWhereACandidateStandsInLineAndCostsOneRead(t *testing.
 		if codes != "BANNED HELD IN_LINE " || x.Causes[2].Position != 2 || x.Causes[2].Of != 3 {
 			t.Errorf("got %s, %+v", codes, x)
 		}
-		if got := took(&c.ca); got != "1 reads, 0 updates, 0 renewals, 0 histories" {
-			t.Errorf("an explanation costs %s", got)
-		}
+		assert.Equal(t, "1 reads, 0 updates, 0 renewals, 0 histories", took(&c.ca), "an explanation costs")
 		if _, codes := c.explained(c.b, "cy"); codes != "BANNED HELD NOT_ASKING " {
 			t.Errorf("got %s of an instance at which it does not wait", codes)
 		}

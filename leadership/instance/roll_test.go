@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"regent/leadership/instance/internal/members"
 )
 
@@ -14,7 +16,5 @@ func TestAPanicLeavesTheMembersUnlocked(t *testing.T) {
 		defer func() { _ = recover() }()
 		r.do(func(*members.Registry, time.Duration) { panic("broken") })
 	}()
-	if !r.mu.TryLock() {
-		t.Error("they are locked")
-	}
+	assert.True(t, r.mu.TryLock(), "they are locked")
 }

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership/instance"
@@ -105,9 +106,7 @@ func TestWithoutTheSecretNoSheetIsSentOrHeardUntilItIsKnown(t *testing.T) {
 			}
 			return []byte("the store's"), nil
 		})
-		if err := a.Publish(t.Context(), []byte("early")); !errors.Is(err, away) {
-			t.Errorf("without the secret: %v", err)
-		}
+		assert.ErrorIs(t, a.Publish(t.Context(), []byte("early")), away, "without the secret")
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		require.NoError(t, a.Publish(t.Context(), []byte("sheet")))

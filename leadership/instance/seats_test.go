@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -22,9 +23,8 @@ import (
 // seats gives the election "gpu" so many seats.
 func (f *fleet) seats(s *server, n int) {
 	f.Helper()
-	if _, err := s.Do(f.Context(), leadership.Configure{Election: "gpu", Config: leadership.Config{Seats: n, LeaseDuration: 10 * time.Second}}); err != nil {
-		f.Fatal(err)
-	}
+	_, err := s.Do(f.Context(), leadership.Configure{Election: "gpu", Config: leadership.Config{Seats: n, LeaseDuration: 10 * time.Second}})
+	require.NoError(f, err)
 	synctest.Wait()
 }
 
@@ -88,9 +88,8 @@ func TestASeatThatGetsFreeIsTheNextWaitersAtWhicheverInstance(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		for range 8 { // all renew, and waiting costs nothing
 			for i := range led {
-				if _, err := []*server{a, b, a}[i].Renew(f.Context(), lease(led[i])); err != nil {
-					t.Fatal(err)
-				}
+				_, err := []*server{a, b, a}[i].Renew(f.Context(), lease(led[i]))
+				require.NoError(t, err)
 			}
 			a.asks.Take()
 			b.asks.Take()
@@ -102,9 +101,8 @@ func TestASeatThatGetsFreeIsTheNextWaitersAtWhicheverInstance(t *testing.T) {
 			}
 		}
 		began := time.Now()
-		if _, err := b.Do(f.Context(), leadership.Release{LeaseRequest: lease(led[1])}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := b.Do(f.Context(), leadership.Release{LeaseRequest: lease(led[1])})
+		require.NoError(t, err)
 		var next sits
 		select {
 		case next = <-first:
@@ -181,12 +179,10 @@ func TestWithFewerSeatsTheirLeadersGoOnUntilTheEndTheyWerePromised(t *testing.T)
 		if g := <-waits; g.err != nil || g.Seat == 0 || len(f.held()) > 2 {
 			t.Errorf("with another seat the one that waits has %+v, %v, and led are %v", g.Grant.Lease, g.err, f.held())
 		}
-		if _, err := a.Do(f.Context(), leadership.Configure{Election: "gpu", Config: leadership.Config{}}); !errors.Is(err, leadership.InvalidArgument) {
-			t.Errorf("without seats: %v", err)
-		}
-		if _, err := a.Do(f.Context(), leadership.Configure{Election: "gpu.1", Config: leadership.Config{LockDelay: time.Second}}); !errors.Is(err, leadership.InvalidArgument) {
-			t.Errorf("a seat alone is configured: %v", err)
-		}
+		_, err = a.Do(f.Context(), leadership.Configure{Election: "gpu", Config: leadership.Config{}})
+		assert.ErrorIs(t, err, leadership.InvalidArgument, "without seats")
+		_, err = a.Do(f.Context(), leadership.Configure{Election: "gpu.1", Config: leadership.Config{LockDelay: time.Second}})
+		assert.ErrorIs(t, err, leadership.InvalidArgument, "a seat alone is configured")
 	})
 }
 
@@ -196,9 +192,8 @@ func TestAnOrderForAllSeatsHoldsOnceItIsAnswered(t *testing.T) {
 		f.seats(a, 2)
 		one := <-f.asks(b, "ann", 0)
 		drain := leadership.Order{Election: "gpu", Kind: leadership.OrderPause, Mode: leadership.PauseDrain, For: time.Hour, Reason: "maintenance", Actor: "op"}
-		if _, err := a.Do(f.Context(), drain); err != nil {
-			t.Fatal(err)
-		}
+		_, err := a.Do(f.Context(), drain)
+		require.NoError(t, err)
 		if l, err := b.Renew(f.Context(), lease(one.Grant)); err != nil || l.EndsBecause != leadership.EndsDrained {
 			t.Errorf("drained, the leader of a seat goes on until %s, %v", l.EndsBecause, err)
 		}
@@ -209,9 +204,8 @@ func TestAnOrderForAllSeatsHoldsOnceItIsAnswered(t *testing.T) {
 			}
 		}
 		waits := f.asks(b, "bob", time.Minute)
-		if _, err := a.Do(f.Context(), leadership.Order{Election: "gpu", Kind: leadership.OrderResume, Reason: "done", Actor: "op"}); err != nil {
-			t.Fatal(err)
-		}
+		_, err = a.Do(f.Context(), leadership.Order{Election: "gpu", Kind: leadership.OrderResume, Reason: "done", Actor: "op"})
+		require.NoError(t, err)
 		if g := <-waits; g.err != nil {
 			t.Errorf("resumed: %v", g.err)
 		}
@@ -239,9 +233,8 @@ func TestWhyNoSeatIsGrantedSaysTheHaltThatIsOnAllSeatsThatAreFree(t *testing.T) 
 			free + "*": leadership.ReasonHeld, led.Election + "*": leadership.ReasonNotAsking,
 		} {
 			order := leadership.Order{Election: pattern, Kind: leadership.OrderHalt, For: time.Hour, Reason: "poisoned", Actor: "op"}
-			if _, err := a.Do(f.Context(), order); err != nil {
-				f.Fatal(err)
-			}
+			_, err := a.Do(f.Context(), order)
+			require.NoError(f, err)
 			synctest.Wait()
 			x, err := a.Explain(f.Context(), leadership.ExplainRequest{Election: "gpu", CandidateID: "eve"})
 			if err != nil || x.Leads || x.Causes[0].Code != want {
@@ -252,9 +245,8 @@ func TestWhyNoSeatIsGrantedSaysTheHaltThatIsOnAllSeatsThatAreFree(t *testing.T) 
 				f.Errorf("in the halt of %s: %+v", pattern, x.Causes)
 			}
 			order.Kind, order.For = leadership.OrderUnhalt, 0
-			if _, err := a.Do(f.Context(), order); err != nil {
-				f.Fatal(err)
-			}
+			_, err = a.Do(f.Context(), order)
+			require.NoError(f, err)
 		}
 	})
 }
@@ -262,19 +254,15 @@ func TestWhyNoSeatIsGrantedSaysTheHaltThatIsOnAllSeatsThatAreFree(t *testing.T) 
 func TestAnElectionThatIsUsedBecomesNoSeat(t *testing.T) {
 	inFleet(t, func(f *fleet) {
 		a := f.start("a")
-		if _, err := a.Do(f.Context(), leadership.Configure{Election: "gpu.2", Config: leadership.Config{LockDelay: time.Second}}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := a.Do(f.Context(), leadership.Configure{Election: "gpu.2", Config: leadership.Config{LockDelay: time.Second}})
+		require.NoError(t, err)
 		two := leadership.Configure{Election: "gpu", Config: leadership.Config{Seats: 2}}
-		if _, err := a.Do(f.Context(), two); !errors.Is(err, leadership.InvalidArgument) {
-			t.Errorf("a configured election becomes a seat: %v", err)
-		}
-		if _, err := a.Get(f.Context(), "gpu"); !errors.Is(err, leadership.NotFound) {
-			t.Errorf("refused, it has changed something: %v", err)
-		}
-		if _, err := a.Do(f.Context(), leadership.Delete{Election: "gpu.2"}); err != nil {
-			t.Fatal(err)
-		}
+		_, err = a.Do(f.Context(), two)
+		assert.ErrorIs(t, err, leadership.InvalidArgument, "a configured election becomes a seat")
+		_, err = a.Get(f.Context(), "gpu")
+		assert.ErrorIs(t, err, leadership.NotFound, "refused, it has changed something")
+		_, err = a.Do(f.Context(), leadership.Delete{Election: "gpu.2"})
+		require.NoError(t, err)
 		f.seats(a, 2)
 		one := <-f.asks(a, "ann", 0)
 		for _, c := range []leadership.Command{
@@ -286,9 +274,8 @@ func TestAnElectionThatIsUsedBecomesNoSeat(t *testing.T) {
 				t.Errorf("%s of one seat: %v", c.Name(), err)
 			}
 		}
-		if _, err := a.Do(f.Context(), leadership.HandOver{LeaseRequest: lease(one.Grant), To: "bob", Within: time.Minute}); !errors.Is(err, leadership.NotEligible) {
-			t.Errorf("a seat is handed over: %v", err)
-		}
+		_, err = a.Do(f.Context(), leadership.HandOver{LeaseRequest: lease(one.Grant), To: "bob", Within: time.Minute})
+		assert.ErrorIs(t, err, leadership.NotEligible, "a seat is handed over")
 		if l, err := a.Do(f.Context(), leadership.Delete{Election: "gpu"}); !errors.Is(err, leadership.LeaseHeld) {
 			t.Fatalf("though a seat is led: %+v, %v", l, err)
 		}
@@ -308,9 +295,8 @@ func TestOneMoreSeatWakesThoseWhoWait(t *testing.T) {
 		one := <-f.asks(a, "ann", 0)
 		waits := f.asks(a, "bob", time.Minute)
 		time.Sleep(5 * time.Second)
-		if _, err := a.Renew(f.Context(), lease(one.Grant)); err != nil {
-			t.Fatal(err)
-		}
+		_, err := a.Renew(f.Context(), lease(one.Grant))
+		require.NoError(t, err)
 		began := time.Now()
 		f.seats(a, 2)
 		if g := <-waits; g.err != nil || g.at.Sub(began) > 2*time.Second {
@@ -340,13 +326,11 @@ func TestMembersAreThoseOfAllSeats(t *testing.T) {
 		ann := <-f.asks(a, "ann", 0)
 		bob := f.asks(a, "bob", time.Minute)
 		join := leadership.JoinRequest{Election: ann.Election, CandidateID: "fay", Role: leadership.RoleFollower, TTL: time.Minute, SeenToken: 1}
-		if _, err := a.Join(f.Context(), join); err != nil {
-			t.Fatal(err)
-		}
+		_, err := a.Join(f.Context(), join)
+		require.NoError(t, err)
 		status(leadership.MembersHealthy, fmt.Sprint("ann leader ", ann.Seat), "bob candidate 0", fmt.Sprint("fay follower ", ann.Seat), fmt.Sprint("zoe leader ", zoe.Seat))
-		if _, err := a.Do(f.Context(), leadership.Release{LeaseRequest: lease(ann.Grant)}); err != nil {
-			t.Fatal(err)
-		}
+		_, err = a.Do(f.Context(), leadership.Release{LeaseRequest: lease(ann.Grant)})
+		require.NoError(t, err)
 		if g := <-bob; g.Election != ann.Election {
 			t.Fatal(g)
 		}
@@ -361,15 +345,13 @@ func TestALocalServerTellsSeatsAtItsStartWhatTheOneBeforeDidNot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New(memory.Config{})
 		s := service.New(store)
-		if _, err := s.Do(t.Context(), leadership.Configure{Election: "gpu", Config: leadership.Config{Seats: 1}}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := s.Do(t.Context(), leadership.Configure{Election: "gpu", Config: leadership.Config{Seats: 1}})
+		require.NoError(t, err)
 		g, err := s.Acquire(t.Context(), leadership.AcquireRequest{Election: "gpu", CandidateID: "ann"})
 		require.NoError(t, err)
 		dies := func(s rule.Snapshot) (rule.Change, error) { return rule.Apply(s, leadership.Delete{Force: true}) }
-		if _, err := store.Update(t.Context(), "gpu", rule.Expect{}, dies); err != nil {
-			t.Fatal(err)
-		}
+		_, err = store.Update(t.Context(), "gpu", rule.Expect{}, dies)
+		require.NoError(t, err)
 		i := alone(t, store)
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan struct{})
@@ -386,9 +368,8 @@ func TestALocalServerTellsSeatsAtItsStartWhatTheOneBeforeDidNot(t *testing.T) {
 // ballot gives the election "gpu" so many seats, and a policy of who should lead.
 func (f *fleet) ballot(s *server, n int, b leadership.BallotPolicy) {
 	f.Helper()
-	if _, err := s.Do(f.Context(), leadership.Configure{Election: "gpu", Config: leadership.Config{Seats: n, LeaseDuration: 10 * time.Second, Ballot: b}}); err != nil {
-		f.Fatal(err)
-	}
+	_, err := s.Do(f.Context(), leadership.Configure{Election: "gpu", Config: leadership.Config{Seats: n, LeaseDuration: 10 * time.Second, Ballot: b}})
+	require.NoError(f, err)
 	synctest.Wait()
 }
 
@@ -487,15 +468,13 @@ func TestAWholeWithAStrategyRefusesWhatWouldPassTheBallot(t *testing.T) {
 			{Strategy: leadership.StrategyPriority, Preempt: true},
 			{Quorum: leadership.QuorumPolicy{Electorate: leadership.NewNames("m1", "m2", "m3")}},
 		} {
-			if _, err := a.Do(f.Context(), leadership.Configure{Election: "gpu", Config: leadership.Config{Seats: 2, Ballot: p}}); !errors.Is(err, leadership.InvalidArgument) {
-				f.Errorf("seats with %+v: %v", p, err)
-			}
+			_, err := a.Do(f.Context(), leadership.Configure{Election: "gpu", Config: leadership.Config{Seats: 2, Ballot: p}})
+			assert.ErrorIs(f, err, leadership.InvalidArgument, "seats with %+v", p)
 		}
 		f.ballot(a, 2, leadership.BallotPolicy{Strategy: leadership.StrategyPriority, Require: leadership.NewNames("cuda")})
 		for _, e := range []leadership.Election{"gpu", "gpu.1"} {
-			if _, err := a.Acquire(f.Context(), leadership.AcquireRequest{Election: e, CandidateID: "ann"}); !errors.Is(err, leadership.NotEligible) {
-				f.Errorf("%s is granted to a candidate without what the policy requires: %v", e, err)
-			}
+			_, err := a.Acquire(f.Context(), leadership.AcquireRequest{Election: e, CandidateID: "ann"})
+			assert.ErrorIs(f, err, leadership.NotEligible, "%s is granted to a candidate without what the policy requires", e)
 		}
 		able := leadership.AcquireRequest{Election: "gpu.1", CandidateID: "bob", Candidacy: leadership.Candidacy{Capabilities: leadership.NewNames("cuda")}}
 		if _, err := a.Acquire(f.Context(), able); !errors.Is(err, leadership.NotEligible) || !strings.Contains(err.Error(), `acquire "gpu"`) {

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -19,12 +20,10 @@ import (
 func (b *books) leaves(i *instance.Instance) {
 	b.Helper()
 	b.leads(i)
-	if _, err := i.PutCheckpoint(b.Context(), leadership.CheckpointRequest{LeaseRequest: b.holder(), Sequence: 1, Task: "sums", Data: json.RawMessage(`{"done":7}`)}); err != nil {
-		b.Fatal(err)
-	}
-	if _, err := i.Do(b.Context(), leadership.Release{LeaseRequest: b.holder()}); err != nil {
-		b.Fatal(err)
-	}
+	_, err := i.PutCheckpoint(b.Context(), leadership.CheckpointRequest{LeaseRequest: b.holder(), Sequence: 1, Task: "sums", Data: json.RawMessage(`{"done":7}`)})
+	require.NoError(b, err)
+	_, err = i.Do(b.Context(), leadership.Release{LeaseRequest: b.holder()})
+	require.NoError(b, err)
 }
 
 func (b *books) read(i *instance.Instance) leadership.Lease {
@@ -42,9 +41,8 @@ func TestALeaderThatCouldNotInheritAsksAgainWithItsKey(t *testing.T) {
 				b.leaves(i)
 				r := leadership.AcquireRequest{Election: "jobs", CandidateID: "bob", Key: new(leadership.NewKey()), LeaseDuration: time.Hour, Wait: wait, Inherit: true}
 				c.failing(leadership.StoreUnavailable)
-				if _, err := i.Acquire(b.Context(), r); !errors.Is(err, leadership.OutcomeUnknown) {
-					b.Fatalf("%v, want an unknown outcome", err)
-				}
+				_, err := i.Acquire(b.Context(), r)
+				require.ErrorIs(b, err, leadership.OutcomeUnknown)
 				if l := b.read(i); l.LeaderID != "bob" || l.Token != 2 {
 					b.Errorf("%s leads with token %d, want bob with 2", l.LeaderID, l.Token)
 				}
@@ -68,9 +66,8 @@ func TestALeaseIsGivenBackIfItsCallerGotNoKeyAndNoInheritance(t *testing.T) {
 				b.leaves(i)
 				r := leadership.AcquireRequest{Election: "jobs", CandidateID: "bob", LeaseDuration: time.Hour, Wait: wait, Inherit: true}
 				c.failing(leadership.StoreUnavailable)
-				if _, err := i.Acquire(b.Context(), r); !errors.Is(err, leadership.StoreUnavailable) {
-					b.Fatalf("%v, want that the store cannot be reached", err)
-				}
+				_, err := i.Acquire(b.Context(), r)
+				require.ErrorIs(b, err, leadership.StoreUnavailable)
 				if l := b.read(i); l.State != leadership.Vacant || l.Token != 2 {
 					b.Errorf("%+v, want a lease that was given back", l)
 				}
@@ -105,9 +102,7 @@ func TestAHandOverWithoutANameIsToTheBestThatCanSayThatItIsReady(t *testing.T) {
 			b.Helper()
 			l, err := i.Do(context.Background(), leadership.HandOver{LeaseRequest: b.holder()})
 			if want == "" {
-				if !errors.Is(err, leadership.NotEligible) {
-					b.Errorf("%v, want that no candidate waits", err)
-				}
+				assert.ErrorIs(b, err, leadership.NotEligible)
 				return
 			}
 			if err != nil || l.Succession.To != want {
@@ -156,24 +151,21 @@ func TestAHandOverBetweenInstancesLeavesNoVacancy(t *testing.T) {
 		defer watch.Close()
 		key := leadership.NewKey()
 		granted := b.waits(other, leadership.AcquireRequest{CandidateID: "bob", Key: &key})
-		if _, err := i.Do(b.Context(), leadership.HandOver{LeaseRequest: b.holder(), To: "bob"}); err != nil {
-			b.Fatal(err)
-		}
+		_, err = i.Do(b.Context(), leadership.HandOver{LeaseRequest: b.holder(), To: "bob"})
+		require.NoError(b, err)
 		synctest.Wait()
 		if l, err := other.Read(b.Context(), leadership.ReadRequest{Election: "jobs"}); err != nil || l.Succession.To != "bob" || l.Succession.Ready {
 			b.Errorf("a cached read shows %+v, %v", l.Succession, err)
 		}
-		if _, err := other.Do(b.Context(), leadership.SayReady{LeaseRequest: leadership.LeaseRequest{Election: "jobs", CandidateID: "bob", Key: key, Token: 1}}); err != nil {
-			b.Fatal(err)
-		}
+		_, err = other.Do(b.Context(), leadership.SayReady{LeaseRequest: leadership.LeaseRequest{Election: "jobs", CandidateID: "bob", Key: key, Token: 1}})
+		require.NoError(b, err)
 		l, err := i.Renew(b.Context(), b.holder())
 		if err != nil || !l.Succession.Ready {
 			b.Errorf("the leader is told %+v, %v", l.Succession, err)
 		}
 		before := time.Now()
-		if _, err := i.Do(b.Context(), leadership.Yield{LeaseRequest: b.holder()}); err != nil {
-			b.Fatal(err)
-		}
+		_, err = i.Do(b.Context(), leadership.Yield{LeaseRequest: b.holder()})
+		require.NoError(b, err)
 		require.NoError(b, <-granted)
 		if took := time.Since(before); took > 20*time.Millisecond {
 			b.Errorf("the successor leads after %v", took)
@@ -199,26 +191,19 @@ func TestNoIncarnationElsewhereStealsTheSuccessionFromTheOneThatWaited(t *testin
 		}
 		b.leads(i)
 		granted := b.waits(i, leadership.AcquireRequest{CandidateID: "bob", Key: &key})
-		if _, err := i.Do(b.Context(), leadership.Order{Election: "jobs", Kind: leadership.OrderAssign, CandidateID: "bob", For: time.Minute, Reason: "an upgrade", Actor: "dee"}); err != nil {
-			b.Fatal(err)
-		}
+		_, err := i.Do(b.Context(), leadership.Order{Election: "jobs", Kind: leadership.OrderAssign, CandidateID: "bob", For: time.Minute, Reason: "an upgrade", Actor: "dee"})
+		require.NoError(b, err)
 		steals("assigned")
-		if _, err := i.Do(b.Context(), leadership.Order{Election: "jobs", Kind: leadership.OrderLift, Override: b.order(i), Reason: "later", Actor: "dee"}); err != nil {
-			b.Fatal(err)
-		}
-		if _, err := i.Do(b.Context(), leadership.HandOver{LeaseRequest: b.holder(), To: "bob"}); err != nil {
-			b.Fatal(err)
-		}
+		_, err = i.Do(b.Context(), leadership.Order{Election: "jobs", Kind: leadership.OrderLift, Override: b.order(i), Reason: "later", Actor: "dee"})
+		require.NoError(b, err)
+		_, err = i.Do(b.Context(), leadership.HandOver{LeaseRequest: b.holder(), To: "bob"})
+		require.NoError(b, err)
 		steals("named")
-		if _, err := other.Do(b.Context(), leadership.SayReady{LeaseRequest: leadership.LeaseRequest{Election: "jobs", CandidateID: "bob", Key: key, Token: 1}}); err != nil {
-			b.Error(err)
-		}
-		if _, err := i.Do(b.Context(), leadership.Yield{LeaseRequest: b.holder()}); err != nil {
-			b.Fatal(err)
-		}
-		if err := <-granted; err != nil {
-			b.Error(err)
-		}
+		_, err = other.Do(b.Context(), leadership.SayReady{LeaseRequest: leadership.LeaseRequest{Election: "jobs", CandidateID: "bob", Key: key, Token: 1}})
+		assert.NoError(b, err)
+		_, err = i.Do(b.Context(), leadership.Yield{LeaseRequest: b.holder()})
+		require.NoError(b, err)
+		assert.NoError(b, <-granted)
 	})
 }
 

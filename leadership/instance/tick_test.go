@@ -31,13 +31,11 @@ func overdue(t *testing.T, past int) service.Store {
 	}
 	r := leadership.Configure{Election: "retiring"}
 	r.Config.RetireAfter = time.Hour
-	if _, err := s.Do(t.Context(), r); err != nil {
-		t.Fatal(err)
-	}
+	_, err := s.Do(t.Context(), r)
+	require.NoError(t, err)
 	for i := range past {
-		if _, err := s.Do(t.Context(), leadership.Release{LeaseRequest: lead(leadership.Election(fmt.Sprintf("past-%d", i)), 0)}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := s.Do(t.Context(), leadership.Release{LeaseRequest: lead(leadership.Election(fmt.Sprintf("past-%d", i)), 0)})
+		require.NoError(t, err)
 	}
 	announced(t, store)
 	for _, e := range []leadership.Election{"a", "b", "c"} {

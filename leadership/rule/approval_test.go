@@ -7,11 +7,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"regent/leadership"
 	"regent/leadership/rule"
 )
 
-func approve(actor string, token leadership.Token, d time.Duration, epoch bool) func(rule.Snapshot) (rule.Change, error) {
+func approve(actor string, token leadership.Token, d time.Duration, epoch bool) decision {
 	return ordered(leadership.Order{Kind: leadership.OrderApprove, Token: token, For: d, NewEpoch: epoch, Actor: actor, Reason: "fine"})
 }
 
@@ -20,7 +22,7 @@ func approvedHeld(t *testing.T, need int) rule.Snapshot {
 	return limitedHeld(t, leadership.TermPolicy{Approval: leadership.ApprovalPolicy{Every: time.Hour, Need: need}})
 }
 
-func requireNothing(t *testing.T, what string, s rule.Snapshot, rule func(rule.Snapshot) (rule.Change, error)) {
+func requireNothing(t *testing.T, what string, s rule.Snapshot, rule decision) {
 	t.Helper()
 	if ch, err := rule(s); err != nil || !ch.Empty() {
 		t.Errorf("%s: %+v, %v; want nothing to be written", what, ch.Events, err)
@@ -35,9 +37,8 @@ func TestTwoPrincipalsApproveAndOneOfThemTwiceCountsOnce(t *testing.T) {
 		t.Fatalf("one of two: %+v, until %v", events, s.Record.EndsBy)
 	}
 	requireNothing(t, "the same again", s, approve("ann@x", 1, 0, false))
-	if _, err := approve("ann@x", 1, 0, true)(s); !errors.Is(err, leadership.InvalidArgument) {
-		t.Errorf("the same principal, now with a new epoch: %v; want it to be refused, for the epoch would not be noted", err)
-	}
+	_, err := approve("ann@x", 1, 0, true)(s)
+	assert.ErrorIs(t, err, leadership.InvalidArgument, "the same principal, now with a new epoch")
 	requireNothing(t, "the same principal with other words", s, ordered(leadership.Order{Kind: leadership.OrderApprove, Token: 1, Actor: "ann@x", Reason: "really"}))
 	s, events = playEvents(t, s, time.Second, approve("bob@x", 1, 0, false))
 	if !s.Record.EndsBy.Equal(s.Now.Add(time.Hour)) || events[0].Detail != `{"have":2,"need":2}` {
@@ -53,9 +54,8 @@ func TestTwoPrincipalsApproveAndOneOfThemTwiceCountsOnce(t *testing.T) {
 	for _, who := range []string{"ann@x", "bob@x", "cy@x"} {
 		requireNothing(t, who+", however late", s, approve(who, 1, 0, false))
 	}
-	if _, err := approve("cy@x", 1, 0, false)(play(t, s, 0, released)); !errors.Is(err, leadership.TokenStale) {
-		t.Errorf("an approval that was counted, after the term: %v", err)
-	}
+	_, err = approve("cy@x", 1, 0, false)(play(t, s, 0, released))
+	assert.ErrorIs(t, err, leadership.TokenStale, "an approval that was counted, after the term")
 	anew := leadership.Order{Kind: leadership.OrderApprove, Token: 1, Actor: "ann@x", Reason: "fine", IfRevision: s.Record.Revision}
 	if s = play(t, s, 0, ordered(anew)); !s.Record.EndsBy.Equal(s.Now.Add(time.Hour)) {
 		t.Errorf("the same words at another revision: until %v", s.Record.EndsBy)
@@ -82,10 +82,8 @@ func TestTheShortestTimeThatIsApprovedCounts(t *testing.T) {
 
 func TestANewEpochIsAskedForOnceMoreThanAnApproval(t *testing.T) {
 	s := approvedHeld(t, 1)
-	ask := func(l rule.Renewal, epoch bool) func(rule.Snapshot) (rule.Change, error) {
-		return func(s rule.Snapshot) (rule.Change, error) {
-			return rule.Apply(s, leadership.RequestApproval{LeaseRequest: l.Request(), Note: "a new task", NewEpoch: epoch})
-		}
+	ask := func(l rule.Renewal, epoch bool) decision {
+		return applies(leadership.RequestApproval{LeaseRequest: l.Request(), Note: "a new task", NewEpoch: epoch})
 	}
 	plain, _ := playEvents(t, s, 0, ask(annsLease(s), false))
 	asked, events := playEvents(t, s, 0, ask(annsLease(s), true))
@@ -128,24 +126,18 @@ func TestLeaderThatReleasesAtItsDeadlineLeavesTheApprovalToWaitFor(t *testing.T)
 	s := limitedHeld(t, leadership.TermPolicy{Approval: leadership.ApprovalPolicy{Every: 15 * time.Second}})
 	s = play(t, s, 9*time.Second, reporting(t, 1, `{"progress":1}`))
 	early := play(t, at(s, noon.Add(9*time.Second)), 0, released)
-	if got := refusal(by("ann"), early); got != "<nil>" {
-		t.Errorf("after a release long before the end: %v", got)
-	}
+	assert.EqualValues(t, "<nil>", refusal(by("ann"), early), "after a release long before the end")
 	late, events := playEvents(t, at(s, noon.Add(10*time.Second)), 0, released) // half a lease is left
 	if e := events[0]; e.Type != leadership.EventReleased || e.Detail != `{"endsBecause":"approval"}` {
 		t.Errorf("got %+v", e)
 	}
 	requireNothing(t, "released again", late, released)
-	if got := refusal(by("ann"), late); got != leadership.ReasonApproval {
-		t.Errorf("the next grant: %v", got)
-	}
+	assert.Equal(t, leadership.ReasonApproval, refusal(by("ann"), late), "the next grant")
 	other := late
-	for _, rule := range []func(rule.Snapshot) (rule.Change, error){limits(leadership.TermPolicy{}), by("bob"), limits(s.Record.Policy.Term), released} {
+	for _, rule := range []decision{limits(leadership.TermPolicy{}), by("bob"), limits(s.Record.Policy.Term), released} {
 		other = play(t, other, 0, rule)
 	}
-	if got := refusal(by("ann"), other); got != "<nil>" {
-		t.Errorf("a term that needed none has followed: %v", got)
-	}
+	assert.EqualValues(t, "<nil>", refusal(by("ann"), other), "a term that needed none has followed")
 	if s = play(t, late, 0, approve("ann@x", 1, 0, false)); refusal(by("bob"), s) != "<nil>" {
 		t.Errorf("after the approval: %v", refusal(by("bob"), s))
 	}
@@ -165,9 +157,7 @@ func TestNewEpochRaisesTheTokenInTheSameCommitAndTheOldOneHearsOfIt(t *testing.T
 	requireNothing(t, "a retry", s, approve("op", 1, 0, true))
 	s = play(t, s, 0, approve("op", 2, 0, true))
 	for token := leadership.Token(1); token < 3; token++ {
-		if got := refusal(reporting(t, token, `{}`), s); got != leadership.ReasonEpoch {
-			t.Errorf("a renewal with token %d: %v", token, got)
-		}
+		assert.Equal(t, leadership.ReasonEpoch, refusal(reporting(t, token, `{}`), s), "a renewal with token %d", token)
 		requireNothing(t, "a retry later", s, approve("op", token, 0, true))
 		requireNothing(t, "another's order for the epoch that there is", s, approve("olga", token, 0, true))
 		if _, err := ordered(leadership.Order{Kind: leadership.OrderEvict, Token: token})(s); !errors.Is(err, leadership.TokenStale) || !strings.Contains(err.Error(), "by its fencing token 3") {
@@ -213,9 +203,7 @@ func TestAtMostThirtyTwoOverridesStandAndCandidatesTakeHalfOfTheRoom(t *testing.
 	s = play(t, s, 0, ordered(leadership.Order{Kind: leadership.OrderEvict, Token: 1}))
 	s = play(t, s, 0, ordered(leadership.Order{Kind: leadership.OrderLift, Override: s.Orders().List()[0].ID}))
 	s = play(t, s, 0, ordered(ban(99)))
-	if n := len(s.Orders().List()); n != leadership.MaxOverrides {
-		t.Errorf("%d stand", n)
-	}
+	assert.EqualValues(t, leadership.MaxOverrides, len(s.Orders().List()), "stand")
 	if s = play(t, s, 2*time.Minute, by("bob")); len(s.Record.Standing.Overrides.List()) != 1 {
 		t.Errorf("at the next grant %d are kept", len(s.Record.Standing.Overrides.List()))
 	}
@@ -231,15 +219,9 @@ func TestTimeWithoutAnApprovalCountsOverTerms(t *testing.T) {
 		}
 		leader := rule.Renewal{CandidateID: s.Record.LeaderID, KeyHash: s.Record.KeyHash, Token: s.Record.Token}
 		next := rule.Renewal{CandidateID: to, KeyHash: hash('x'), Token: s.Record.Token}
-		s = play(t, s, 0, func(s rule.Snapshot) (rule.Change, error) {
-			return rule.Apply(s, leadership.HandOver{LeaseRequest: leader.Request(), To: to, Within: time.Minute})
-		})
-		s = play(t, s, 0, func(s rule.Snapshot) (rule.Change, error) {
-			return rule.Apply(s, leadership.SayReady{LeaseRequest: next.Request()})
-		})
-		s = play(t, s, 0, func(s rule.Snapshot) (rule.Change, error) {
-			return rule.Apply(s, leadership.Yield{LeaseRequest: leader.Request()})
-		})
+		s = play(t, s, 0, applies(leadership.HandOver{LeaseRequest: leader.Request(), To: to, Within: time.Minute}))
+		s = play(t, s, 0, applies(leadership.SayReady{LeaseRequest: next.Request()}))
+		s = play(t, s, 0, applies(leadership.Yield{LeaseRequest: leader.Request()}))
 		return play(t, s, 0, func(s rule.Snapshot) (rule.Change, error) {
 			return rule.Acquire(s, rule.AcquireCommand{CandidateID: to, KeyHash: hash('x')})
 		})
@@ -258,9 +240,7 @@ func TestTimeWithoutAnApprovalCountsOverTerms(t *testing.T) {
 			t.Errorf("%s nine times: it ends at %v because %q, want without an approval for a minute in all", what, r.EndsBy, r.EndsBecause)
 		}
 		over := at(s, s.Record.EndsBy.Add(guard))
-		if got := refusal(by("cy"), over); got != leadership.ReasonApproval {
-			t.Errorf("%s: after that: %v", what, got)
-		}
+		assert.Equal(t, leadership.ReasonApproval, refusal(by("cy"), over), "%s: after that", what)
 		over = play(t, play(t, over, 0, rule.Expire), 0, ordered(leadership.Order{Kind: leadership.OrderApprove, Token: s.Record.Token}))
 		if over = play(t, over, 0, by("cy")); !over.Record.Standing.Ends.Approval.Equal(over.Now.Add(every)) {
 			t.Errorf("%s, and approved: until %v", what, over.Record.Standing.Ends.Approval)

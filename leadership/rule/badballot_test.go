@@ -146,9 +146,7 @@ func TestAPolicyHasOneForm(t *testing.T) {
 	} {
 		s := rule.Snapshot{Record: rule.Record{Election: "jobs"}, Now: noon}
 		for _, p := range []leadership.BallotPolicy{c.given, c.stored} {
-			s = play(t, s, 0, func(s rule.Snapshot) (rule.Change, error) {
-				return rule.Apply(s, leadership.Configure{Config: leadership.Config{Ballot: p}})
-			})
+			s = play(t, s, 0, applies(leadership.Configure{Config: leadership.Config{Ballot: p}}))
 		}
 		if got := s.Record.Policy.Ballot; got != c.stored || s.Record.Revision != 1 || s.Lease().Config.Ballot != c.stored {
 			t.Errorf("%+v is stored as %+v at revision %d, want %+v", c.given, got, s.Record.Revision, c.stored)

@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
-	"regent/leadership/rule"
 	"regent/leadership/service"
 )
 
@@ -162,10 +162,8 @@ func errOf[T any](_ T, err error) error { return err }
 
 func TestNoMorePrincipalsJudgeThanAreCountedAndEachCountsOnce(t *testing.T) {
 	s := limitedHeld(t, leadership.TermPolicy{Verdicts: 2})
-	judge := func(actor string, v leadership.Verdict) func(rule.Snapshot) (rule.Change, error) {
-		return func(s rule.Snapshot) (rule.Change, error) {
-			return rule.Apply(s, leadership.Judge{Token: 1, Verdict: v, Evidence: "seen", Actor: actor})
-		}
+	judge := func(actor string, v leadership.Verdict) decision {
+		return applies(leadership.Judge{Token: 1, Verdict: v, Evidence: "seen", Actor: actor})
 	}
 	s = play(t, s, 0, judge("v", leadership.VerdictBad))
 	requireNothing(t, "the same verdict again", s, judge("v", leadership.VerdictBad))
@@ -176,15 +174,13 @@ func TestNoMorePrincipalsJudgeThanAreCountedAndEachCountsOnce(t *testing.T) {
 	for i := range leadership.MaxVerdicts - 1 {
 		s = play(t, s, 0, judge(strings.Repeat("g", i+1), leadership.VerdictGood))
 	}
-	if _, err := judge("one more", leadership.VerdictGood)(s); !errors.Is(err, leadership.LimitExceeded) {
-		t.Errorf("one more: %v", err)
-	}
+	_, err := judge("one more", leadership.VerdictGood)(s)
+	assert.ErrorIs(t, err, leadership.LimitExceeded, "one more")
 	if s, events := playEvents(t, s, 0, judge("v", leadership.VerdictBad)); s.Live() || len(events) != 2 || events[0].Actor != "v" || events[0].Detail != `{"bad":2,"good":15,"verdict":"bad"}` {
 		t.Errorf("two bad ones: %+v", events)
 	}
-	if _, err := judge("v", leadership.VerdictBad)(play(t, s, time.Minute, by("bob"))); !errors.Is(err, leadership.TokenStale) {
-		t.Errorf("a term that is over: %v", err)
-	}
+	_, err = judge("v", leadership.VerdictBad)(play(t, s, time.Minute, by("bob")))
+	assert.ErrorIs(t, err, leadership.TokenStale, "a term that is over")
 }
 
 func TestPrincipalWithALongNameGivesOrders(t *testing.T) {

@@ -4,6 +4,9 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/rule"
 	"regent/leadership/service"
@@ -14,9 +17,8 @@ func electing(t *testing.T, p leadership.BallotPolicy) (*slowStore, *service.Ser
 	t.Helper()
 	store := &slowStore{snap: rule.Snapshot{Now: noon, Guard: guard}}
 	s := service.New(store)
-	if _, err := s.Do(t.Context(), leadership.Configure{Election: "jobs", Config: leadership.Config{Ballot: p}}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := s.Do(t.Context(), leadership.Configure{Election: "jobs", Config: leadership.Config{Ballot: p}})
+	require.NoError(t, err)
 	return store, s
 }
 
@@ -29,14 +31,12 @@ func request(id leadership.CandidateID, priority int64) leadership.AcquireReques
 func TestABallotThatIsDecidedAnewIsDecidedOnWhatIsThen(t *testing.T) {
 	store, s := electing(t, byPriority)
 	free := store.snap
-	if _, err := s.Acquire(t.Context(), request("bob", 2)); !errors.Is(err, leadership.LeaseHeld) {
-		t.Fatal(err)
-	}
+	_, err := s.Acquire(t.Context(), request("bob", 2))
+	require.ErrorIs(t, err, leadership.LeaseHeld)
 	store.snap.Now = store.snap.Now.Add(leadership.DefaultWindow)
 	store.aborted = &free
-	if _, err := s.Acquire(t.Context(), request("ann", 1)); !errors.Is(err, leadership.LeaseHeld) {
-		t.Errorf("got %v", err)
-	}
+	_, err = s.Acquire(t.Context(), request("ann", 1))
+	assert.ErrorIs(t, err, leadership.LeaseHeld)
 	var e *leadership.Error
 	if _, err := s.Acquire(t.Context(), request("ann", 1)); !errors.As(err, &e) || e.Reason != leadership.ReasonOutranked {
 		t.Errorf("got %v", err)
@@ -57,15 +57,12 @@ func TestNoMemberIsAskedForWithinATransaction(t *testing.T) {
 		r := request("ann", 1)
 		r.InLine.Quorum.Electorate = c.known
 		r.InLine.Present = func(id leadership.CandidateID) bool {
-			if store.deciding {
-				t.Errorf("%s is asked for within a transaction", id)
-			}
+			assert.False(t, store.deciding, "%s is asked for within a transaction", id)
 			return id == "bob"
 		}
 		store.updates = 0
-		if _, err := s.Acquire(t.Context(), r); !errors.Is(err, leadership.LeaseHeld) {
-			t.Fatal(err)
-		}
+		_, err := s.Acquire(t.Context(), r)
+		require.ErrorIs(t, err, leadership.LeaseHeld)
 		if got := store.snap.Record.Bids(); len(got) != 1 || got[0].Present != 0b011 || store.updates != c.want {
 			t.Errorf("with %q known, after %d transactions: %+v", c.known, store.updates, got)
 		}

@@ -4,6 +4,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/rule"
 	"regent/leadership/service"
@@ -13,7 +16,6 @@ import (
 // refused with the reason that counts before any ballot. A ballot that is opened is decided.
 func TestEachStateOpensABallotOrRefusesUnderEachStrategy(t *testing.T) {
 	t.Parallel()
-	type decision = func(rule.Snapshot) (rule.Change, error)
 	order := func(c leadership.Order) func(*testing.T, rule.Snapshot) rule.Snapshot {
 		return func(t *testing.T, s rule.Snapshot) rule.Snapshot {
 			return play(t, s, time.Second, ordered(c))
@@ -38,9 +40,7 @@ func TestEachStateOpensABallotOrRefusesUnderEachStrategy(t *testing.T) {
 		return rule.Apply(s, leadership.Configure{Config: config})
 	}
 	end := func(s rule.Snapshot) (rule.Change, error) { return releases(s)(s) }
-	remove := func(s rule.Snapshot) (rule.Change, error) {
-		return rule.Apply(s, leadership.Delete{Force: true})
-	}
+	remove := applies(leadership.Delete{Force: true})
 	later := func(d time.Duration, state func(*testing.T, rule.Snapshot) rule.Snapshot) func(*testing.T, rule.Snapshot) rule.Snapshot {
 		return func(t *testing.T, s rule.Snapshot) rule.Snapshot {
 			s = state(t, s)
@@ -126,9 +126,7 @@ func TestTheDrawOfATermWasFixedWhenTheTermBeforeBegan(t *testing.T) {
 		return c
 	}
 	s = play(t, s, 0, asks(with("0000000000000001")))
-	if s.Record.Standing.Secret != "0000000000000001" {
-		t.Errorf("the first ballot: %q", s.Record.Standing.Secret)
-	}
+	assert.EqualValues(t, "0000000000000001", s.Record.Standing.Secret, "the first ballot")
 	s = tried(t, s, time.Millisecond, asks(with("0000000000000002")))
 	s = play(t, s, leadership.DefaultWindow, asks(with("0000000000000003")))
 	if s.Record.LeaderID != "ann" || s.Record.Standing.Secret != "0000000000000003" {
@@ -140,17 +138,14 @@ func TestTheDrawOfATermWasFixedWhenTheTermBeforeBegan(t *testing.T) {
 	}
 	s = play(t, s, time.Second, releases(s))
 	s = play(t, s, 0, asks(with("0000000000000004")))
-	if s.Record.Standing.Secret != "0000000000000003" {
-		t.Errorf("the opener of a later ballot draws again: %q", s.Record.Standing.Secret)
-	}
+	assert.EqualValues(t, "0000000000000003", s.Record.Standing.Secret, "the opener of a later ballot draws again")
 }
 
 func TestAServiceDrawsASecretForEachCall(t *testing.T) {
 	store := &slowStore{snap: rule.Snapshot{Now: noon}}
 	s := service.New(store)
-	if _, err := s.Do(t.Context(), leadership.Configure{Election: "jobs", Config: leadership.Config{Ballot: leadership.BallotPolicy{Strategy: leadership.StrategyRandom, Window: leadership.NoWindow}}}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := s.Do(t.Context(), leadership.Configure{Election: "jobs", Config: leadership.Config{Ballot: leadership.BallotPolicy{Strategy: leadership.StrategyRandom, Window: leadership.NoWindow}}})
+	require.NoError(t, err)
 	seen := make(map[string]bool)
 	for range 10 {
 		g, err := s.Acquire(t.Context(), leadership.AcquireRequest{Election: "jobs", CandidateID: "ann"})
@@ -158,9 +153,8 @@ func TestAServiceDrawsASecretForEachCall(t *testing.T) {
 			t.Fatalf("%q, %v", g.DrawSecret, err)
 		}
 		seen[g.DrawSecret] = true
-		if _, err := s.Do(t.Context(), leadership.Release{LeaseRequest: leadership.LeaseRequest{Election: "jobs", CandidateID: "ann", Key: g.Key, Token: g.Token}}); err != nil {
-			t.Fatal(err)
-		}
+		_, err = s.Do(t.Context(), leadership.Release{LeaseRequest: leadership.LeaseRequest{Election: "jobs", CandidateID: "ann", Key: g.Key, Token: g.Token}})
+		require.NoError(t, err)
 	}
 }
 

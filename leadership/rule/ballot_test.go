@@ -8,6 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/rule"
 )
@@ -16,9 +19,7 @@ import (
 func balloted(t *testing.T, p leadership.BallotPolicy) rule.Snapshot {
 	t.Helper()
 	s := rule.Snapshot{Record: rule.Record{Election: "jobs"}, Now: noon}
-	return play(t, s, 0, func(s rule.Snapshot) (rule.Change, error) {
-		return rule.Apply(s, leadership.Configure{Config: leadership.Config{Ballot: p}})
-	})
+	return play(t, s, 0, applies(leadership.Configure{Config: leadership.Config{Ballot: p}}))
 }
 
 func caller(id leadership.CandidateID) rule.AcquireCommand {
@@ -33,28 +34,24 @@ func bidder(id leadership.CandidateID, priority int64) rule.AcquireCommand {
 }
 
 // tried is s after a call that may be refused because it is not the caller's turn yet.
-func tried(t *testing.T, s rule.Snapshot, later time.Duration, rule func(rule.Snapshot) (rule.Change, error)) rule.Snapshot {
+func tried(t *testing.T, s rule.Snapshot, later time.Duration, rule decision) rule.Snapshot {
 	t.Helper()
 	s.Now = s.Now.Add(later)
 	if _, err := rule(s); err != nil {
-		if !errors.Is(err, leadership.LeaseHeld) {
-			t.Fatal(err)
-		}
+		require.ErrorIs(t, err, leadership.LeaseHeld)
 		return s
 	}
 	return play(t, s, 0, rule)
 }
 
 // releases ends the present lease.
-func releases(s rule.Snapshot) func(rule.Snapshot) (rule.Change, error) {
+func releases(s rule.Snapshot) decision {
 	r := s.Record
-	return func(s rule.Snapshot) (rule.Change, error) {
-		return rule.Apply(s, leadership.Release{LeaseRequest: rule.Renewal{Election: "jobs", CandidateID: r.LeaderID, KeyHash: r.KeyHash, Token: r.Token}.Request()})
-	}
+	return applies(leadership.Release{LeaseRequest: rule.Renewal{Election: "jobs", CandidateID: r.LeaderID, KeyHash: r.KeyHash, Token: r.Token}.Request()})
 }
 
 // refused is how the rule refuses.
-func refused(t *testing.T, s rule.Snapshot, rule func(rule.Snapshot) (rule.Change, error)) *leadership.Error {
+func refused(t *testing.T, s rule.Snapshot, rule decision) *leadership.Error {
 	t.Helper()
 	ch, err := rule(s)
 	var e *leadership.Error
@@ -78,7 +75,7 @@ func present(c rule.AcquireCommand, members ...leadership.CandidateID) rule.Acqu
 
 var byPriority = leadership.BallotPolicy{Strategy: leadership.StrategyPriority}
 
-func asks(c rule.AcquireCommand) func(rule.Snapshot) (rule.Change, error) {
+func asks(c rule.AcquireCommand) decision {
 	return func(s rule.Snapshot) (rule.Change, error) { return rule.Acquire(s, c) }
 }
 
@@ -221,9 +218,7 @@ func TestABidThatItsInstanceWithdrawsKeepsNoneWaiting(t *testing.T) {
 	if e := refused(t, s, asks(bidder("ann", 1))); e.RetryAfter != leadership.DefaultWindow-10*time.Millisecond {
 		t.Errorf("the window begins again: %+v", e.Cause)
 	}
-	s = play(t, s, 0, func(s rule.Snapshot) (rule.Change, error) {
-		return rule.Apply(s, leadership.Withdraw{CandidateID: "ann"})
-	})
+	s = play(t, s, 0, applies(leadership.Withdraw{CandidateID: "ann"}))
 	if s.Record.Standing.Bids != "" || !s.Record.Standing.Opened.IsZero() || s.Record.Revision != 1 {
 		t.Errorf("the last bid is withdrawn: %+v", s.Record)
 	}
@@ -238,10 +233,8 @@ func TestABidderThatMovesUpUnawaresIsNotPassedAtItsTurn(t *testing.T) {
 	const second = leadership.DefaultWindow + rule.BidTurn
 	instead, lower := bidder("dee", 1), bidder("cy", 0)
 	instead.Withdraw = "cy"
-	for what, gives := range map[string]func(rule.Snapshot) (rule.Change, error){
-		"withdrawn": func(s rule.Snapshot) (rule.Change, error) {
-			return rule.Apply(s, leadership.Withdraw{CandidateID: "cy"})
-		},
+	for what, gives := range map[string]decision{
+		"withdrawn":                         applies(leadership.Withdraw{CandidateID: "cy"}),
 		"replaced by one that is no better": asks(instead),
 		"lowered":                           asks(lower),
 	} {
@@ -267,12 +260,8 @@ func TestABidderThatMovesUpUnawaresIsNotPassedAtItsTurn(t *testing.T) {
 	s = play(t, s, 0, asks(bidder("bob", 3)))
 	s = play(t, s, 0, asks(bidder("ann", 2)))
 	before := s.Record.Standing.Opened
-	s = play(t, s, 0, func(s rule.Snapshot) (rule.Change, error) {
-		return rule.Apply(s, leadership.Withdraw{CandidateID: "ann"})
-	})
-	if !s.Record.Standing.Opened.Equal(before) {
-		t.Error("the last bid is withdrawn, and the others have to wait")
-	}
+	s = play(t, s, 0, applies(leadership.Withdraw{CandidateID: "ann"}))
+	assert.True(t, s.Record.Standing.Opened.Equal(before), "the last bid is withdrawn, and the others have to wait")
 }
 
 func TestARecordKeepsTheSixteenBestBids(t *testing.T) {
@@ -321,22 +310,14 @@ func TestAStandingOrderAndANewPolicyEndTheBallot(t *testing.T) {
 	config.Ballot.Strategy = leadership.StrategyLeastLoaded
 	quorum := open.Record.Policy.Config
 	quorum.Ballot.Quorum.Electorate = leadership.NewNames("ann", "bob")
-	for name, rule := range map[string]func(rule.Snapshot) (rule.Change, error){
+	for name, rule := range map[string]decision{
 		"the best is banned": ordered(leadership.Order{Kind: leadership.OrderBan, CandidateID: "cy", For: time.Minute}),
 		"assigned":           ordered(leadership.Order{Kind: leadership.OrderAssign, CandidateID: "bob", For: time.Minute}),
 		"paused":             ordered(leadership.Order{Kind: leadership.OrderPause, For: time.Second}),
-		"another strategy": func(s rule.Snapshot) (rule.Change, error) {
-			return rule.Apply(s, leadership.Configure{Config: config})
-		},
-		"a quorum": func(s rule.Snapshot) (rule.Change, error) {
-			return rule.Apply(s, leadership.Configure{Config: quorum})
-		},
-		"no ballot": func(s rule.Snapshot) (rule.Change, error) {
-			return rule.Apply(s, leadership.Configure{})
-		},
-		"deleted": func(s rule.Snapshot) (rule.Change, error) {
-			return rule.Apply(s, leadership.Delete{})
-		},
+		"another strategy":   applies(leadership.Configure{Config: config}),
+		"a quorum":           applies(leadership.Configure{Config: quorum}),
+		"no ballot":          applies(leadership.Configure{}),
+		"deleted":            applies(leadership.Delete{}),
 		"raised": func(s rule.Snapshot) (rule.Change, error) {
 			return rule.Raise(s, rule.RaiseCommand{Above: 100})
 		},

@@ -1,10 +1,11 @@
 package rule_test
 
 import (
-	"errors"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/assert"
 
 	"regent/leadership"
 	"regent/leadership/rule"
@@ -13,15 +14,12 @@ import (
 
 // What neither a hand-over nor an order gets past: each is refused, and nothing is written.
 func TestHandOversAndOrdersAreRefusedForWhatStandsInTheirWay(t *testing.T) {
-	type decision = func(rule.Snapshot) (rule.Change, error)
 	minute := func(c leadership.Order) decision { c.For = time.Minute; return ordered(c) }
 	assign := minute(leadership.Order{Kind: leadership.OrderAssign, CandidateID: "cy"})
 	ban := minute(leadership.Order{Kind: leadership.OrderBan, CandidateID: "bob"})
 	pause := minute(leadership.Order{Kind: leadership.OrderPause})
 	configure := func(c leadership.Config) decision {
-		return func(s rule.Snapshot) (rule.Change, error) {
-			return rule.Apply(s, leadership.Configure{Config: c})
-		}
+		return applies(leadership.Configure{Config: c})
 	}
 	three := leadership.QuorumPolicy{Electorate: leadership.NewNames("ann", "bob", "cy")}
 	quorum := configure(leadership.Config{Ballot: leadership.BallotPolicy{Quorum: three}})
@@ -99,13 +97,10 @@ func TestALiftedCooldownBarsNoLongerAndANoticeEndsNoTerm(t *testing.T) {
 		t.Errorf("a leader whose term waits for an approval is told %+v", x.Causes)
 	}
 	notify := limitedHeld(t, leadership.TermPolicy{Verdicts: 1, OnTrip: leadership.TripNotify})
-	notify, events = playEvents(t, notify, 0, func(s rule.Snapshot) (rule.Change, error) {
-		return rule.Apply(s, leadership.Judge{Token: 1, Verdict: leadership.VerdictBad, Evidence: "seen", Actor: "v"})
-	})
+	notify, events = playEvents(t, notify, 0, applies(leadership.Judge{Token: 1, Verdict: leadership.VerdictBad, Evidence: "seen", Actor: "v"}))
 	if !notify.Live() || len(events) != 2 || events[1].Type != leadership.EventTripped {
 		t.Errorf("a verdict only notifies: %+v of %+v", events, notify.Record)
 	}
-	if _, err := service.New(&slowStore{}).Do(t.Context(), leadership.Withdraw{Election: "jobs", CandidateID: "a b"}); !errors.Is(err, leadership.InvalidArgument) {
-		t.Errorf("a withdrawal of no possible candidate: %v", err)
-	}
+	_, err := service.New(&slowStore{}).Do(t.Context(), leadership.Withdraw{Election: "jobs", CandidateID: "a b"})
+	assert.ErrorIs(t, err, leadership.InvalidArgument, "a withdrawal of no possible candidate")
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -317,9 +318,7 @@ func TestRecordThatDisagreesWithItsTermIsNotTrusted(t *testing.T) {
 	} {
 		require.NoError(t, VerifyAlone(Snapshot{Record: c.record, Now: aMoment}))
 		c.spoil(&c.record)
-		if err := VerifyAlone(Snapshot{Record: c.record, Now: aMoment}); !errors.Is(err, leadership.RecordCorrupt) {
-			t.Errorf("%s: %v", name, err)
-		}
+		assert.ErrorIs(t, VerifyAlone(Snapshot{Record: c.record, Now: aMoment}), leadership.RecordCorrupt, name)
 	}
 }
 

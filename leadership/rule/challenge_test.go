@@ -1,9 +1,10 @@
 package rule_test
 
 import (
-	"errors"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/assert"
 
 	"regent/leadership"
 	"regent/leadership/rule"
@@ -18,9 +19,7 @@ func preemptible(t *testing.T, change func(*leadership.Config)) rule.Snapshot {
 		change(&config)
 	}
 	s := rule.Snapshot{Record: rule.Record{Election: "jobs"}, Now: noon, Guard: guard}
-	s = play(t, s, 0, func(s rule.Snapshot) (rule.Change, error) {
-		return rule.Apply(s, leadership.Configure{Config: config})
-	})
+	s = play(t, s, 0, applies(leadership.Configure{Config: config}))
 	return play(t, s, 0, asks(bidder("ann", 1)))
 }
 
@@ -29,10 +28,8 @@ func renews(s rule.Snapshot) (rule.Change, error) {
 	return rule.Renew(s, rule.Renewal{Election: "jobs", CandidateID: r.LeaderID, KeyHash: r.KeyHash, Token: r.Token})
 }
 
-func withdraws(id leadership.CandidateID) func(rule.Snapshot) (rule.Change, error) {
-	return func(s rule.Snapshot) (rule.Change, error) {
-		return rule.Apply(s, leadership.Withdraw{CandidateID: id})
-	}
+func withdraws(id leadership.CandidateID) decision {
+	return applies(leadership.Withdraw{CandidateID: id})
 }
 
 func needTwo(c *leadership.Config) {
@@ -43,9 +40,7 @@ func needTwo(c *leadership.Config) {
 func granted(t *testing.T, config leadership.Config) rule.Snapshot {
 	t.Helper()
 	s := rule.Snapshot{Record: rule.Record{Election: "jobs"}, Now: noon, Guard: guard}
-	s = play(t, s, 0, func(s rule.Snapshot) (rule.Change, error) {
-		return rule.Apply(s, leadership.Configure{Config: config})
-	})
+	s = play(t, s, 0, applies(leadership.Configure{Config: config}))
 	ann := present(bidder("ann", 1), "m1", "m2")
 	if s = play(t, s, 0, asks(ann)); s.Record.LeaderID == "" {
 		s = play(t, s, leadership.DefaultWindow, asks(ann))
@@ -82,9 +77,7 @@ func TestALeaderWhoseCapabilitiesAreNotKnownIsSafe(t *testing.T) {
 	s := preemptible(t, func(c *leadership.Config) { c.Ballot.Strategy, c.Ballot.Prefer = leadership.StrategyCapability, "gpu" })
 	config := s.Record.Policy.Config
 	config.Ballot.Prefer = "ssd"
-	s = play(t, s, 0, func(s rule.Snapshot) (rule.Change, error) {
-		return rule.Apply(s, leadership.Configure{Config: config})
-	})
+	s = play(t, s, 0, applies(leadership.Configure{Config: config}))
 	if bob := bidder("bob", 9); s.Record.Standing.Elected != (leadership.Bid{}) || refused(t, s, asks(bob)).Reason != leadership.ReasonHeld {
 		t.Errorf("it counts with what the policy preferred before: %+v", s.Record.Standing.Elected)
 	}
@@ -114,18 +107,15 @@ func TestAChallengerWithoutAQuorumIsToldWhatIsMissing(t *testing.T) {
 func TestALeaderThatIsChallengedHandsOverToTheChallenger(t *testing.T) {
 	s := play(t, preemptible(t, nil), time.Second, asks(bidder("bob", 2)))
 	handing := leadership.HandOver{LeaseRequest: annsLease(s).Request(), To: "cy", Chosen: true}
-	if _, err := rule.Apply(s, leadership.HandOver{LeaseRequest: handing.LeaseRequest, To: "cy"}); !errors.Is(err, leadership.NotEligible) {
-		t.Errorf("to another, by name: %v", err)
-	}
-	s = play(t, s, 0, func(s rule.Snapshot) (rule.Change, error) { return rule.Apply(s, handing) })
-	if to := s.Lease().Succession.To; to != "bob" {
-		t.Errorf("the best candidate that waits is %q, want the challenger", to)
-	}
+	_, err := rule.Apply(s, leadership.HandOver{LeaseRequest: handing.LeaseRequest, To: "cy"})
+	assert.ErrorIs(t, err, leadership.NotEligible, "to another, by name")
+	s = play(t, s, 0, applies(handing))
+	assert.EqualValues(t, "bob", s.Lease().Succession.To, "the best candidate that waits")
 }
 
 func TestAChallengeThatIsTakenBackGivesTheTermBackWhatItTook(t *testing.T) {
 	ban := leadership.Order{Kind: leadership.OrderBan, CandidateID: "bob", For: time.Minute}
-	configure := func(change func(*leadership.Config)) func(rule.Snapshot) (rule.Change, error) {
+	configure := func(change func(*leadership.Config)) decision {
 		return func(s rule.Snapshot) (rule.Change, error) {
 			config := s.Record.Policy.Config
 			change(&config)
@@ -133,7 +123,7 @@ func TestAChallengeThatIsTakenBackGivesTheTermBackWhatItTook(t *testing.T) {
 		}
 	}
 	for name, c := range map[string]struct {
-		rule    func(rule.Snapshot) (rule.Change, error)
+		rule    decision
 		because leadership.EndReason // of the end that stays
 		event   leadership.EventType
 	}{

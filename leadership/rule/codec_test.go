@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -90,13 +91,9 @@ func TestCodecRefusesTextsThatNoProgramWrites(t *testing.T) {
 		"too large":             {Needs: 1, Policy: large},
 	} {
 		r := Record{Election: "jobs"}
-		if err := (Codec{}).Decode(&r, from); !errors.Is(err, leadership.RecordCorrupt) {
-			t.Errorf("%s: got %+v, %v; want %s", name, r, err, leadership.RecordCorrupt)
-		}
+		assert.ErrorIs(t, (Codec{}).Decode(&r, from), leadership.RecordCorrupt, "%s: got %+v", name, r)
 	}
-	if err := (Codec{}).Decode(&Record{Election: "jobs"}, Carried{Needs: 1, Policy: large[:6] + large[14:]}); err != nil {
-		t.Errorf("as large as may be: %v", err)
-	}
+	assert.NoError(t, (Codec{}).Decode(&Record{Election: "jobs"}, Carried{Needs: 1, Policy: large[:6] + large[14:]}), "as large as may be")
 	half := `{"x":"` + strings.Repeat("x", MaxCarriedBytes/2) + `"}`
 	r := Record{Election: "jobs", Policy: Policy{Unknown: half}, Standing: Standing{Unknown: half}}
 	if _, err := (Codec{}).Encode(&r); !errors.Is(err, leadership.InvalidArgument) || !strings.Contains(err.Error(), "at most 49152 bytes") {
@@ -121,9 +118,7 @@ func FuzzCodec(f *testing.F) {
 	f.Fuzz(func(t *testing.T, policy, standing string) {
 		r := Record{Election: "jobs"}
 		if err := (Codec{}).Decode(&r, Carried{Policy: policy, Standing: standing, Needs: 1}); err != nil {
-			if !errors.Is(err, leadership.RecordCorrupt) {
-				t.Fatalf("got %v", err)
-			}
+			require.ErrorIs(t, err, leadership.RecordCorrupt)
 			return
 		}
 		carried, err := Codec{}.Encode(&r)

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"regent/leadership"
 )
 
@@ -43,9 +45,7 @@ func TestEachDetailIsReadAndWrittenAsItIs(t *testing.T) {
 		if got := detailText((leadership.Event{Detail: text}).ReadDetail()); got != text {
 			t.Errorf("%s\nis written as\n%s", text, got)
 		}
-		if err := validateObject(text, leadership.MaxDetailBytes); err != nil {
-			t.Errorf("%s: %v", text, err)
-		}
+		assert.NoError(t, validateObject(text, leadership.MaxDetailBytes), text)
 	}
 }
 

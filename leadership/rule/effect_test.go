@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -34,9 +35,8 @@ func opensEffects(c Renewal) func(Log) (LogChange, error) {
 func (k *kept) does(t *testing.T, rules ...func(Log) (LogChange, error)) {
 	t.Helper()
 	for i, rule := range rules {
-		if _, err := k.amend(rule); err != nil {
-			t.Fatalf("rule %d: %v", i, err)
-		}
+		_, err := k.amend(rule)
+		require.NoError(t, err, "rule %d", i)
 	}
 }
 
@@ -66,9 +66,8 @@ func TestEffectsKeepTheirTimes(t *testing.T) {
 		t.Errorf("was %q, is %q", before, after)
 	}
 	for _, late := range []func(Log) (LogChange, error){begins(ann, "b"), finishes(ann, "a", ""), opensEffects(ann)} {
-		if _, err := log.amend(late); !errors.Is(err, leadership.TokenStale) {
-			t.Errorf("after the raise: %v", err)
-		}
+		_, err := log.amend(late)
+		assert.ErrorIs(t, err, leadership.TokenStale, "after the raise")
 	}
 	if ch, err := RaisedLog(Log{ID: log.ID}, 9, true); err != nil || ch.Text != "" {
 		t.Errorf("a log never written is raised: %+v, %v", ch, err)

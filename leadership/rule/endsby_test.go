@@ -1,9 +1,10 @@
 package rule_test
 
 import (
-	"errors"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/assert"
 
 	"regent/leadership"
 	"regent/leadership/rule"
@@ -80,9 +81,8 @@ func TestAfterTheLatestEndTheLeaseExpiresAndTheNextHasNone(t *testing.T) {
 		t.Errorf("got %+v", next)
 	}
 	early := ending(t, 20*time.Second, 20*time.Second)
-	if _, err := byBob(early); !errors.Is(err, leadership.LeaseHeld) {
-		t.Errorf("within the guard: %v", err)
-	}
+	_, err := byBob(early)
+	assert.ErrorIs(t, err, leadership.LeaseHeld, "within the guard")
 	if got := carried(t, elsewhere(), ending(t, 20*time.Second, 15*time.Second)); opensAfter(got) > 10*time.Second || !got.Record.EndsBy.IsZero() {
 		t.Errorf("carried, it can be led after %v: %+v", opensAfter(got), got.Record)
 	}

@@ -7,11 +7,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"regent/leadership"
 	"regent/leadership/rule"
 )
 
-func halting(kind leadership.OrderKind, pattern leadership.Election, reason string) func(rule.Snapshot) (rule.Change, error) {
+func halting(kind leadership.OrderKind, pattern leadership.Election, reason string) decision {
 	o := leadership.Order{Kind: kind, Election: pattern, Reason: reason}
 	if kind == leadership.OrderHalt {
 		o.For = time.Hour
@@ -21,9 +23,8 @@ func halting(kind leadership.OrderKind, pattern leadership.Election, reason stri
 
 func TestAHaltStandsForItsPatternUntilItIsReplacedOrLifted(t *testing.T) {
 	s := rule.Snapshot{Record: rule.Record{Election: leadership.HaltsElection}, Now: noon, Guard: guard}
-	if _, err := halting(leadership.OrderUnhalt, "jobs.*", "x")(s); !errors.Is(err, leadership.NotFound) {
-		t.Errorf("before the first halt there is one to lift: %v", err)
-	}
+	_, err := halting(leadership.OrderUnhalt, "jobs.*", "x")(s)
+	assert.ErrorIs(t, err, leadership.NotFound, "before the first halt there is one to lift")
 	s = play(t, s, 0, halting(leadership.OrderHalt, "jobs.*", "poisoned"))
 	requireNothing(t, "the same halt again", s, halting(leadership.OrderHalt, "jobs.*", "poisoned"))
 	s = play(t, s, time.Second, halting(leadership.OrderHalt, "*", "all"))
@@ -36,9 +37,8 @@ func TestAHaltStandsForItsPatternUntilItIsReplacedOrLifted(t *testing.T) {
 		t.Errorf("the halts are %+v", all)
 	}
 	late := leadership.Order{Kind: leadership.OrderUnhalt, Election: "*", IfRevision: 1}
-	if _, err := ordered(late)(s); !errors.Is(err, leadership.RevisionMismatch) {
-		t.Errorf("a late copy: %v", err)
-	}
+	_, err = ordered(late)(s)
+	assert.ErrorIs(t, err, leadership.RevisionMismatch, "a late copy")
 	requireNothing(t, "the lift of another pattern", s, halting(leadership.OrderUnhalt, "job*", "x"))
 	s, events = playEvents(t, s, time.Second, halting(leadership.OrderUnhalt, "*", "mended"))
 	if left := s.Orders().List(); events[0].Type != leadership.EventLifted || len(left) != 1 || left[0].Elections != "jobs.*" {
@@ -65,7 +65,7 @@ func TestManyHaltsLeaveRoomForOneOfAll(t *testing.T) {
 
 func TestNoCandidateIsGrantedAHaltedElectionAndItsLeaderGoesOn(t *testing.T) {
 	var halts leadership.Overrides
-	asks := func(id leadership.CandidateID) func(rule.Snapshot) (rule.Change, error) {
+	asks := func(id leadership.CandidateID) decision {
 		return func(s rule.Snapshot) (rule.Change, error) {
 			return rule.Acquire(s, rule.AcquireCommand{CandidateID: id, KeyHash: hash(id[0]), Halts: halts})
 		}
@@ -79,12 +79,8 @@ func TestNoCandidateIsGrantedAHaltedElectionAndItsLeaderGoesOn(t *testing.T) {
 				t.Errorf("%s: the halt of %q: got %q, want %q", what, pattern, got, reason)
 			}
 		}
-		if got := refusal(asks("bob"), at(held(t, 0), noon.Add(time.Hour))); got != "<nil>" {
-			t.Errorf("at the end of the halt of %q: %q", pattern, got)
-		}
-		if got := refusal(asks("ann"), held(t, 5*time.Second)); got != "<nil>" {
-			t.Errorf("the leader is refused for the halt of %q: %q", pattern, got)
-		}
+		assert.EqualValues(t, "<nil>", refusal(asks("bob"), at(held(t, 0), noon.Add(time.Hour))), "at the end of the halt of %q", pattern)
+		assert.EqualValues(t, "<nil>", refusal(asks("ann"), held(t, 5*time.Second)), "the leader is refused for the halt of %q", pattern)
 		if reason != leadership.ReasonHalted {
 			continue
 		}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -99,22 +100,19 @@ func TestOnlyTheLeaderThatOpenedALogLastWritesToIt(t *testing.T) {
 				first = appends(leaderOf(5), 0, `0`)
 			}
 			for _, rule := range []func(Log) (LogChange, error){opens(leaderOf(5)), first, opens(leaderOf(6))} {
-				if _, err := log.amend(rule); err != nil {
-					t.Fatal(err)
-				}
+				_, err := log.amend(rule)
+				require.NoError(t, err)
 			}
 			before := *log
-			if _, err := log.amend(c.rule); !errors.Is(err, c.want) {
-				t.Errorf("%s, %s: %v, want %v", kind, name, err, c.want)
-			}
+			_, err := log.amend(c.rule)
+			assert.ErrorIs(t, err, c.want, "%s, %s", kind, name)
 			if c.want != nil && log.Log != before.Log {
 				t.Errorf("%s, %s: it was refused, and the log is %+v", kind, name, log.Log)
 			}
 		}
 		log := newLog(kind)
-		if _, err := log.amend(writes(leaderOf(5))); !errors.Is(err, ErrUnopened) {
-			t.Errorf("%s: never opened: %v", kind, err)
-		}
+		_, err := log.amend(writes(leaderOf(5)))
+		assert.ErrorIs(t, err, ErrUnopened, "%s: never opened", kind)
 		log.amend(opens(leaderOf(6)))
 		if ch, err := log.amend(opens(leaderOf(6))); err != nil || ch.Text != "" {
 			t.Errorf("%s: opened again it writes %+v, %v", kind, ch, err)
@@ -125,9 +123,8 @@ func TestOnlyTheLeaderThatOpenedALogLastWritesToIt(t *testing.T) {
 func TestAnAppendIsGuardedByItsIndexAndCountsOnceHoweverOftenItIsSent(t *testing.T) {
 	log, ann := newLog(LogJournal), leaderOf(5)
 	for _, rule := range []func(Log) (LogChange, error){opens(ann), appends(ann, 0, `1`, `2`), appends(ann, 2, `3`)} {
-		if _, err := log.amend(rule); err != nil {
-			t.Fatal(err)
-		}
+		_, err := log.amend(rule)
+		require.NoError(t, err)
 	}
 	if n := len(log.added); n != 2 || log.added[0].First != 1 || log.added[0].Last != 2 || log.added[1].First != 3 || log.added[1].Last != 3 {
 		t.Fatalf("added %+v", log.added)
@@ -158,12 +155,10 @@ func TestAnAppendIsGuardedByItsIndexAndCountsOnceHoweverOftenItIsSent(t *testing
 	}
 	bob := leaderOf(6)
 	log.amend(opens(bob))
-	if _, err := log.amend(appends(ann, 2, `3`)); !errors.Is(err, leadership.TokenStale) {
-		t.Errorf("the last append again, after the next leader has opened: %v", err)
-	}
-	if _, err := log.amend(appends(bob, 2, `3`)); !errors.Is(err, leadership.IndexMismatch) {
-		t.Errorf("the same entries by another leader: %v", err)
-	}
+	_, err = log.amend(appends(ann, 2, `3`))
+	assert.ErrorIs(t, err, leadership.TokenStale, "the last append again, after the next leader has opened")
+	_, err = log.amend(appends(bob, 2, `3`))
+	assert.ErrorIs(t, err, leadership.IndexMismatch, "the same entries by another leader")
 }
 
 // inEpoch is the leader in a new epoch: the same candidate and key, under a later token.
@@ -184,9 +179,8 @@ func TestAnAppendWhoseReplyWasLostIsKnownInANewEpoch(t *testing.T) {
 	bob := leaderOf(7)
 	log.amend(opens(bob))
 	log.amend(opens(inEpoch(ann, 8)))
-	if _, err := log.amend(appends(inEpoch(ann, 8), 0, `1`)); !errors.Is(err, leadership.IndexMismatch) {
-		t.Errorf("the append again, after another leader has opened the journal: %v", err)
-	}
+	_, err := log.amend(appends(inEpoch(ann, 8), 0, `1`))
+	assert.ErrorIs(t, err, leadership.IndexMismatch, "the append again, after another leader has opened the journal")
 }
 
 func TestASnapshotStandsForEntriesThatThereAre(t *testing.T) {
@@ -244,14 +238,12 @@ func TestAJournalHasRoomForSoManyBytesUntilASnapshotStandsForThem(t *testing.T) 
 	if ch, err := log.amend(appends(ann, last-1, half)); err != nil || ch.Text != "" {
 		t.Errorf("the last append again, in a full journal: %+v, %v", ch, err)
 	}
-	if _, err := log.amend(appends(ann, last-1, `1`)); !errors.Is(err, leadership.IndexMismatch) {
-		t.Errorf("another one in its place: %v", err)
-	}
+	_, err := log.amend(appends(ann, last-1, `1`))
+	assert.ErrorIs(t, err, leadership.IndexMismatch, "another one in its place")
 	for _, leave := range []leadership.Index{10, 5, 0} { // entries that the snapshot does not stand for
 		before := last
-		if _, err := log.amend(snaps(ann, last-leave, `{}`)); err != nil {
-			t.Fatal(err)
-		}
+		_, err := log.amend(snaps(ann, last-leave, `{}`))
+		require.NoError(t, err)
 		fill()
 		if got, want := last-before, leadership.MaxJournalBytes/leadership.MaxAppendBytes-1-leave; got < want-min(2, leave) || got > want {
 			t.Errorf("after a snapshot that leaves %d entries there is room for %d, want %d or two less", leave, got, want)
@@ -302,12 +294,10 @@ func TestACheckpointIsInheritedAsItWasWhenTheMarkWasRaised(t *testing.T) {
 		t.Errorf("nothing was put: %+v, %v", p, err)
 	}
 	log.amend(puts(leaderOf(5), `{"n":1}`))
-	if _, err := log.amend(inherits(leaderOf(7))); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := log.amend(puts(leaderOf(5), `{"n":2}`)); !errors.Is(err, leadership.TokenStale) {
-		t.Errorf("a late put: %v", err)
-	}
+	_, err := log.amend(inherits(leaderOf(7)))
+	require.NoError(t, err)
+	_, err = log.amend(puts(leaderOf(5), `{"n":2}`))
+	assert.ErrorIs(t, err, leadership.TokenStale, "a late put")
 	p, err := log.Checkpoint()
 	if err != nil || string(p.Data) != `{"n":1}` || p.Token != 5 || p.LeaderID != "leader-5" || p.Task != "t" || !p.At.Equal(aMoment) {
 		t.Errorf("inherited %+v, %v", p, err)
@@ -321,9 +311,8 @@ func TestACheckpointIsInheritedAsItWasWhenTheMarkWasRaised(t *testing.T) {
 func TestALateCopyOfAnEarlierPutChangesNothing(t *testing.T) {
 	log, ann := newLog(LogCheckpoint), leaderOf(5)
 	for _, rule := range []func(Log) (LogChange, error){inherits(ann), puts(ann, `1`), putsNext(ann, 2, `2`)} {
-		if _, err := log.amend(rule); err != nil {
-			t.Fatal(err)
-		}
+		_, err := log.amend(rule)
+		require.NoError(t, err)
 	}
 	before := log.Log
 	for what, rule := range map[string]func(Log) (LogChange, error){
@@ -344,14 +333,12 @@ func TestALateCopyOfAnEarlierPutChangesNothing(t *testing.T) {
 		}
 		log.amend(inherits(ann))
 	}
-	if _, err := log.amend(putsNext(ann, 3, `3`)); err != nil {
-		t.Errorf("the next one, in a new epoch: %v", err)
-	}
+	_, err := log.amend(putsNext(ann, 3, `3`))
+	assert.NoError(t, err, "the next one, in a new epoch")
 	bob := leaderOf(7)
 	log.amend(inherits(bob))
-	if _, err := log.amend(puts(bob, `4`)); err != nil {
-		t.Errorf("the first one of the next leader: %v", err)
-	}
+	_, err = log.amend(puts(bob, `4`))
+	assert.NoError(t, err, "the first one of the next leader")
 }
 
 // mark is the token that may write.
@@ -398,9 +385,8 @@ func TestALogOfARestoredStoreIsClosedToAllLeadersOfBefore(t *testing.T) {
 		if kind == LogCheckpoint {
 			next = inherits(leaderOf(1001))
 		}
-		if _, err := log.amend(next); err != nil {
-			t.Errorf("%s: the next leader: %v", kind, err)
-		}
+		_, err := log.amend(next)
+		assert.NoError(t, err, "%s: the next leader", kind)
 	}
 }
 

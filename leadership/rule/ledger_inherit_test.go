@@ -52,15 +52,14 @@ func TestNoCheckpointIsPutAfterItWasInherited(t *testing.T) {
 		}
 	}
 	put(`"first"`)
-	if _, err := svc.Do(t.Context(), leadership.Release{LeaseRequest: ann}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := svc.Do(t.Context(), leadership.Release{LeaseRequest: ann})
+	require.NoError(t, err)
 	bob, late := lead("bob"), 0
 	disturbed := service.NewLedger(svc, around{store, func() {
 		late++
 		put(fmt.Sprintf(`"late %d"`, late))
 	}})
-	err := disturbed.Inherit(t.Context(), &bob)
+	err = disturbed.Inherit(t.Context(), &bob)
 	if left := bob.Inherited; err != nil || left == nil || string(left.Data) != last || puts == 0 || late < 2 {
 		t.Errorf("inherited %+v, %v; the last that was put is %s, after %d tries", left, err, last, late)
 	}

@@ -2,9 +2,9 @@ package rule_test
 
 import (
 	"encoding/json"
-	"errors"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -29,28 +29,20 @@ func TestASnapshotIsNotReplacedByAnotherUpToTheSameIndex(t *testing.T) {
 	}
 	ann := lead("ann")
 	entries := []leadership.Entry{{Data: json.RawMessage("1")}, {Data: json.RawMessage("2")}}
-	if _, err := ledger.AppendJournal(t.Context(), leadership.AppendRequest{LeaseRequest: ann, Entries: entries}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := ledger.AppendJournal(t.Context(), leadership.AppendRequest{LeaseRequest: ann, Entries: entries})
+	require.NoError(t, err)
 	const data = `{"sum": 3, "text": "<&>"}`
 	for range 2 {
 		require.NoError(t, put(ann, 2, data, ""))
 	}
-	if _, err := svc.Do(t.Context(), leadership.Release{LeaseRequest: ann}); err != nil {
-		t.Fatal(err)
-	}
+	_, err = svc.Do(t.Context(), leadership.Release{LeaseRequest: ann})
+	require.NoError(t, err)
 	bob := lead("bob")
-	if err := put(bob, 2, data, ""); err != nil {
-		t.Errorf("the same, of the next leader: %v", err)
-	}
+	assert.NoError(t, put(bob, 2, data, ""), "the same, of the next leader")
 	for what, err := range map[string]error{"other data": put(bob, 2, `{"sum": 4}`, ""), "a uri": put(bob, 2, "", "gs://bucket/2")} {
-		if !errors.Is(err, leadership.InvalidArgument) {
-			t.Errorf("%s: %v, want INVALID_ARGUMENT", what, err)
-		}
+		assert.ErrorIs(t, err, leadership.InvalidArgument, what)
 	}
-	if err := put(bob, 1, `0`, ""); err != nil {
-		t.Errorf("an older one: %v", err)
-	}
+	assert.NoError(t, put(bob, 1, `0`, ""), "an older one")
 	if is, err := ledger.ReadSnapshot(t.Context(), "jobs"); err != nil || is.UpTo != 2 || string(is.Data) == `{"sum":4}` || is.Token != 1 {
 		t.Errorf("there is %+v, %v", is, err)
 	}

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"regent/leadership"
 )
 
@@ -32,8 +34,6 @@ func TestAValueAtItsLimitIsAccepted(t *testing.T) {
 		"a raise":                   errOf(Raise(jobs, RaiseCommand{Above: MaxRaise, Lock: leadership.MaxLeaseDuration + leadership.MaxLockDelay})),
 		"a low raise":               errOf(Raise(jobs, RaiseCommand{Above: MinRaise})),
 	} {
-		if err != nil {
-			t.Errorf("%s at its limit: %v", name, err)
-		}
+		assert.NoError(t, err, "%s at its limit", name)
 	}
 }

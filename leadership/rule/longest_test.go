@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -53,14 +54,12 @@ func TestALowerLimitNeverShortensALeaseThatIsHeld(t *testing.T) {
 		t.Errorf("the leader repeats its acquire: %+v, %v", ch.Record, err)
 	}
 	ann.LeaseDuration++
-	if _, err := rule.Acquire(s, ann); !errors.Is(err, leadership.InvalidArgument) {
-		t.Errorf("the leader asks for more than it has: %v, want %s", err, leadership.InvalidArgument)
-	}
+	_, err = rule.Acquire(s, ann)
+	assert.ErrorIs(t, err, leadership.InvalidArgument, "the leader asks for more than it has")
 	s.Now = noon.Add(time.Hour)
 	ann.LeaseDuration = 30 * time.Second
-	if _, err := rule.Acquire(s, ann); !errors.Is(err, leadership.InvalidArgument) {
-		t.Errorf("the next grant: %v, want %s", err, leadership.InvalidArgument)
-	}
+	_, err = rule.Acquire(s, ann)
+	assert.ErrorIs(t, err, leadership.InvalidArgument, "the next grant")
 	ann.LeaseDuration = 0
 	if ch, err := rule.Acquire(s, ann); err != nil || ch.Record.LeaseDuration != 5*time.Second {
 		t.Errorf("a grant as configured: %+v, %v; want 5s", ch.Record, err)

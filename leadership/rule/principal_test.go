@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -34,12 +35,10 @@ func TestABannedPrincipalIsGrantedUnderNoID(t *testing.T) {
 		if l, err = tr.Do(dan, ban); err != nil || len(l.Overrides.List()) != 1 || l.Overrides.List()[0].ID != id {
 			t.Errorf("the same order again: %+v, %v", l.Overrides, err)
 		}
-		if _, err := tr.Renew(eve, lease(g)); err != nil {
-			t.Errorf("its present lease goes on: %v", err)
-		}
-		if _, err := tr.Do(eve, leadership.Release{LeaseRequest: lease(g)}); err != nil {
-			t.Fatal(err)
-		}
+		_, err = tr.Renew(eve, lease(g))
+		assert.NoError(t, err, "its present lease goes on")
+		_, err = tr.Do(eve, leadership.Release{LeaseRequest: lease(g)})
+		require.NoError(t, err)
 		for _, other := range []leadership.CandidateID{"eve:1", "eve:2"} {
 			_, err := acquire(eve, other)
 			e, ok := errors.AsType[*leadership.Error](err)
@@ -55,13 +54,11 @@ func TestABannedPrincipalIsGrantedUnderNoID(t *testing.T) {
 		if err != nil || history[0].Type != leadership.EventBanned || !strings.Contains(history[0].Detail, `"principal":"`+banned) || history[0].Actor != "dan@example.com" {
 			t.Errorf("the history: %+v, %v", history, err)
 		}
-		if _, err := acquire(ann, "eve:1"); err != nil {
-			t.Errorf("another principal: %v", err)
-		}
+		_, err = acquire(ann, "eve:1")
+		assert.NoError(t, err, "another principal")
 		tr.now = tr.now.Add(time.Hour)
-		if _, err := acquire(eve, "eve:2"); err != nil {
-			t.Errorf("the ban is over: %v", err)
-		}
+		_, err = acquire(eve, "eve:2")
+		assert.NoError(t, err, "the ban is over")
 	}
 }
 
@@ -69,18 +66,14 @@ func TestABannedPrincipalTakesNothingOver(t *testing.T) {
 	tr := newTree(t)
 	tr.configure("jobs", leadership.Config{})
 	g := tr.grant("jobs", "ann", time.Minute, leadership.Via{})
-	if _, err := tr.Do(t.Context(), leadership.HandOver{LeaseRequest: lease(g), To: "bob"}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := tr.Do(t.Context(), leadership.SayReady{LeaseRequest: leadership.LeaseRequest{Election: "jobs", CandidateID: "bob", Key: leadership.Key{'b'}, Token: g.Token}}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := tr.Do(t.Context(), leadership.Yield{LeaseRequest: lease(g)}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := tr.Do(tr.as("dan"), leadership.Order{Election: "jobs", Kind: leadership.OrderBan, Principal: "eve", For: time.Hour, Reason: "why"}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := tr.Do(t.Context(), leadership.HandOver{LeaseRequest: lease(g), To: "bob"})
+	require.NoError(t, err)
+	_, err = tr.Do(t.Context(), leadership.SayReady{LeaseRequest: leadership.LeaseRequest{Election: "jobs", CandidateID: "bob", Key: leadership.Key{'b'}, Token: g.Token}})
+	require.NoError(t, err)
+	_, err = tr.Do(t.Context(), leadership.Yield{LeaseRequest: lease(g)})
+	require.NoError(t, err)
+	_, err = tr.Do(tr.as("dan"), leadership.Order{Election: "jobs", Kind: leadership.OrderBan, Principal: "eve", For: time.Hour, Reason: "why"})
+	require.NoError(t, err)
 	key := leadership.Key{'b'}
 	var e *leadership.Error
 	if _, err := tr.Acquire(tr.as("eve"), leadership.AcquireRequest{Election: "jobs", CandidateID: "bob", Key: &key}); !errors.As(err, &e) || e.Reason != leadership.ReasonBanned {
@@ -140,15 +133,12 @@ func TestAPatternBarsACandidateThatComesAnHourLater(t *testing.T) {
 	}
 	g := tr.grant("jobs", "ba", time.Minute, leadership.Via{})
 	handOver := leadership.HandOver{LeaseRequest: lease(g), To: "bad-7"}
-	if _, err := tr.Do(t.Context(), handOver); !errors.Is(err, leadership.LeaseHeld) {
-		t.Errorf("handed over to one of the pattern: %v", err)
-	}
-	if _, err := tr.Do(t.Context(), leadership.Order{Election: "jobs", Kind: leadership.OrderLift, Override: id, Reason: "mended", Actor: "dan"}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := tr.Do(t.Context(), handOver); err != nil {
-		t.Errorf("once it is lifted: %v", err)
-	}
+	_, err = tr.Do(t.Context(), handOver)
+	assert.ErrorIs(t, err, leadership.LeaseHeld, "handed over to one of the pattern")
+	_, err = tr.Do(t.Context(), leadership.Order{Election: "jobs", Kind: leadership.OrderLift, Override: id, Reason: "mended", Actor: "dan"})
+	require.NoError(t, err)
+	_, err = tr.Do(t.Context(), handOver)
+	assert.NoError(t, err, "once it is lifted")
 	if l, err := tr.Do(t.Context(), ban); err != nil || l.Succession.To != "" {
 		t.Errorf("a ban of the pattern leaves the hand-over to %q, %v", l.Succession.To, err)
 	}
@@ -167,9 +157,8 @@ func TestAnEvictionBansWhatItNames(t *testing.T) {
 	} {
 		tr := newTree(t)
 		eve := tr.as("eve@example.com", "https://issuer|7")
-		if _, err := tr.Acquire(eve, leadership.AcquireRequest{Election: "jobs", CandidateID: "web-1"}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := tr.Acquire(eve, leadership.AcquireRequest{Election: "jobs", CandidateID: "web-1"})
+		require.NoError(t, err)
 		c.order.Election, c.order.Kind, c.order.Ban, c.order.Token, c.order.Reason = "jobs", leadership.OrderEvict, time.Hour, 1, "nonsense"
 		for range 2 {
 			if l, err := tr.Do(tr.as("dan"), c.order); err != nil || len(l.Overrides.List()) != 1 || l.EndsBecause != leadership.EndsEvicted {
@@ -210,9 +199,8 @@ func TestAnEvictionBansWhatItNames(t *testing.T) {
 			t.Errorf("%+v: got %v", c.order, err)
 		}
 	}
-	if _, err := tr.ask("jobs", "web-*", 0, leadership.Via{}); !errors.Is(err, leadership.InvalidArgument) {
-		t.Errorf("a candidate that is a pattern: %v", err)
-	}
+	_, err := tr.ask("jobs", "web-*", 0, leadership.Via{})
+	assert.ErrorIs(t, err, leadership.InvalidArgument, "a candidate that is a pattern")
 }
 
 func TestAGrantNotesTheVerifiedPrincipal(t *testing.T) {
@@ -283,9 +271,8 @@ func TestWhatACooldownBars(t *testing.T) {
 			require.NoError(t, err)
 			r := lease(g)
 			r.Report = []byte(`{"tasks":2}`)
-			if _, err := tr.Renew(ctx, r); !errors.Is(err, leadership.LeaseLost) {
-				t.Fatalf("a leader over its budget: %v", err)
-			}
+			_, err = tr.Renew(ctx, r)
+			require.ErrorIs(t, err, leadership.LeaseLost, "a leader over its budget")
 			tr.now = tr.now.Add(time.Minute) // its lease is over
 			return g
 		}
@@ -318,12 +305,9 @@ func TestWhatACooldownBars(t *testing.T) {
 				t.Errorf("web-1 is explained as %+v, %v", x.Causes, err)
 			}
 			g, err := acquire(stranger, "db-1")
-			if err != nil {
-				t.Fatalf("another account: %v", err)
-			}
-			if _, err := tr.Do(stranger, leadership.Release{LeaseRequest: lease(g)}); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err, "another account")
+			_, err = tr.Do(stranger, leadership.Release{LeaseRequest: lease(g)})
+			require.NoError(t, err)
 			tr.now = tr.now.Add(time.Hour - time.Minute)
 		}
 		g := trips("web-2")
@@ -334,9 +318,8 @@ func TestWhatACooldownBars(t *testing.T) {
 			t.Errorf("%+v: after the second trip the orders are %+v, %v", c, l, err)
 		}
 		last := l[len(l)-1]
-		if _, err := tr.Do(tr.as("dan"), leadership.Order{Election: "jobs", Kind: leadership.OrderLift, Override: last.ID, Reason: "mended"}); err != nil {
-			t.Fatal(err)
-		}
+		_, err = tr.Do(tr.as("dan"), leadership.Order{Election: "jobs", Kind: leadership.OrderLift, Override: last.ID, Reason: "mended"})
+		require.NoError(t, err)
 		if g, err := acquire(ctx, "web-3"); err != nil || g.LeaseDuration == leadership.ProbationLease {
 			t.Errorf("%+v: once it is lifted: a lease of %v, %v", c, g.LeaseDuration, err)
 		}

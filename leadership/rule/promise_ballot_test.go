@@ -98,9 +98,7 @@ func (c *course) withdraw() {
 		id = challenger
 	}
 	before := c.snap
-	rule := func(s rule.Snapshot) (rule.Change, error) {
-		return rule.Apply(s, leadership.Withdraw{CandidateID: id})
-	}
+	rule := applies(leadership.Withdraw{CandidateID: id})
 	if err := c.do("withdraw", rule); err == nil && c.snap.Record.Standing != before.Record.Standing {
 		c.tally["withdrawn"]++
 		c.last = "withdraw again"

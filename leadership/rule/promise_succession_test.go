@@ -20,14 +20,12 @@ func (c *course) succeed(lease rule.Renewal) {
 		case 0:
 			cmd := leadership.HandOver{LeaseRequest: lease.Request(), To: id, Within: pick(c, time.Second, 10*time.Second, time.Minute)}
 			if id != lease.CandidateID {
-				c.again("handOver", func(s rule.Snapshot) (rule.Change, error) { return rule.Apply(s, cmd) })
+				c.again("handOver", applies(cmd))
 			}
 		case 1:
 			c.sayReady(one)
 		case 2:
-			c.again("yield", func(s rule.Snapshot) (rule.Change, error) {
-				return rule.Apply(s, leadership.Yield{LeaseRequest: lease.Request()})
-			})
+			c.again("yield", applies(leadership.Yield{LeaseRequest: lease.Request()}))
 		case 3:
 			if c.heir != (incarnation{}) && c.IntN(3) > 0 {
 				one = c.heir
@@ -42,9 +40,7 @@ func (c *course) succeed(lease rule.Renewal) {
 func (c *course) sayReady(one incarnation) {
 	cmd := rule.Renewal{CandidateID: one.id, KeyHash: one.key, Token: c.snap.Record.Token}
 	leads := c.snap.Record.LeaderID == one.id
-	if c.again("ready", func(s rule.Snapshot) (rule.Change, error) {
-		return rule.Apply(s, leadership.SayReady{LeaseRequest: cmd.Request()})
-	}) && !leads {
+	if c.again("ready", applies(leadership.SayReady{LeaseRequest: cmd.Request()})) && !leads {
 		c.ready = one
 	}
 }

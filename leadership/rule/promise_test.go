@@ -88,7 +88,7 @@ type incarnation struct {
 // call is one that was made under a token.
 type call struct {
 	token leadership.Token
-	rule  func(rule.Snapshot) (rule.Change, error)
+	rule  decision
 }
 
 // order is a standing one, as the observer knows it.
@@ -142,26 +142,22 @@ func (c *course) step() {
 	case n < 50:
 		c.renewWithReport(lease)
 	case n < 53:
-		c.again("release", func(s rule.Snapshot) (rule.Change, error) {
-			return rule.Apply(s, leadership.Release{LeaseRequest: lease.Request()})
-		})
+		c.again("release", applies(leadership.Release{LeaseRequest: lease.Request()}))
 	case n < 56:
 		down := leadership.StepDown{LeaseRequest: lease.Request(), Reason: "tired", For: pick(c, 0, 20*time.Second)}
-		c.again("stepDown", func(s rule.Snapshot) (rule.Change, error) { return rule.Apply(s, down) })
+		c.again("stepDown", applies(down))
 	case n < 76:
 		c.order(r.Token)
 	case n < 82:
 		judge := leadership.Judge{Token: r.Token, Verdict: pick(c, leadership.VerdictBad, leadership.VerdictBad, leadership.VerdictGood), Evidence: "seen", Actor: pick(c, "v", "w")}
-		c.again("judge", func(s rule.Snapshot) (rule.Change, error) { return rule.Apply(s, judge) })
+		c.again("judge", applies(judge))
 	case n < 84:
 		ask := leadership.RequestApproval{LeaseRequest: lease.Request(), Note: "may I"}
-		c.do("requestApproval", func(s rule.Snapshot) (rule.Change, error) { return rule.Apply(s, ask) })
+		c.do("requestApproval", applies(ask))
 	case n < 88:
 		c.do("configure", c.configure())
 	case n < 91:
-		c.do("delete", func(s rule.Snapshot) (rule.Change, error) {
-			return rule.Apply(s, leadership.Delete{Force: c.IntN(2) == 0})
-		})
+		c.do("delete", applies(leadership.Delete{Force: c.IntN(2) == 0}))
 		c.do("recreate", c.configure())
 	case n < 95:
 		c.do("expire", rule.Expire)
@@ -178,7 +174,7 @@ func (c *course) step() {
 	}
 }
 
-func (c *course) configure() func(rule.Snapshot) (rule.Change, error) {
+func (c *course) configure() decision {
 	config := leadership.Config{LeaseDuration: pick(c, 2*time.Second, 10*time.Second), LockDelay: pick(c, 0, 0, time.Second), RetireAfter: pick(c, 0, time.Hour)}
 	config.Term = leadership.TermPolicy{
 		MaxTerm: pick(c, 0, 0, 15*time.Second), StuckAfter: pick(c, 0, 20*time.Second), Verdicts: c.IntN(3),
@@ -197,9 +193,7 @@ func (c *course) configure() func(rule.Snapshot) (rule.Change, error) {
 	if c.IntN(2) == 0 {
 		config.Term.Approval = leadership.ApprovalPolicy{Every: pick(c, 5*time.Second, 15*time.Second), Need: c.IntN(3)}
 	}
-	return func(s rule.Snapshot) (rule.Change, error) {
-		return rule.Apply(s, leadership.Configure{Config: config})
-	}
+	return applies(leadership.Configure{Config: config})
 }
 
 // order gives an order of any kind, and then once more.
@@ -223,7 +217,7 @@ func (c *course) order(token leadership.Token) {
 		cmd.Override = pick(c, all...).ID
 	}
 	before := c.snap
-	if !c.again(string(cmd.Kind), func(s rule.Snapshot) (rule.Change, error) { return rule.Apply(s, cmd) }) {
+	if !c.again(string(cmd.Kind), applies(cmd)) {
 		return
 	}
 	c.note(before, cmd)
@@ -365,7 +359,7 @@ func (c *course) renewWithReport(lease rule.Renewal) {
 
 // again makes a call and, as after a lost reply, makes it once more. It reports whether the first
 // has changed anything.
-func (c *course) again(what string, rule func(rule.Snapshot) (rule.Change, error)) bool {
+func (c *course) again(what string, rule decision) bool {
 	before := c.snap
 	if c.do(what, rule) != nil || c.snap.Record.Revision == before.Record.Revision {
 		return false
@@ -380,7 +374,7 @@ func (c *course) again(what string, rule func(rule.Snapshot) (rule.Change, error
 }
 
 // replay makes a call that was made before: it changes nothing.
-func (c *course) replay(rule func(rule.Snapshot) (rule.Change, error)) {
+func (c *course) replay(rule decision) {
 	s := c.snap
 	s.Now = s.Now.Add(time.Duration(c.IntN(2)) * 100 * time.Millisecond)
 	ch, err := rule(s)
@@ -392,7 +386,7 @@ func (c *course) replay(rule func(rule.Snapshot) (rule.Change, error)) {
 }
 
 // do runs a rule, commits what it wants at once or a while later, and observes it.
-func (c *course) do(what string, decide func(rule.Snapshot) (rule.Change, error)) error {
+func (c *course) do(what string, decide decision) error {
 	c.last = what
 	before := c.snap
 	ch, carried, err := rule.Codec{}.Decide(c.snap, rule.Carried{}, decide)

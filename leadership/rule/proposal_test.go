@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -105,9 +106,7 @@ func TestADecisionIsMadeOnceByTheLeader(t *testing.T) {
 	o.must("propose", o.propose(asks("p", "ann"), ""), "")
 	o.must("propose", o.propose(asks("q", "ann"), ""), "")
 	const yes, no = leadership.ProposalAccepted, leadership.ProposalRejected
-	if err := o.decide(leaderOf(5), false, "p", yes, ""); !errors.Is(err, ErrUnopened) {
-		t.Errorf("one that does not lead: %v", err)
-	}
+	assert.ErrorIs(t, o.decide(leaderOf(5), false, "p", yes, ""), ErrUnopened, "one that does not lead")
 	o.must("an unknown one", o.decide(leaderOf(5), true, "r", yes, ""), leadership.NotFound)
 	o.must("decide", o.decide(leaderOf(5), true, "p", yes, "go"), "")
 	at := o.now
@@ -245,8 +244,7 @@ func TestProposalsAreRaisedAndCopiedWithTheirTimes(t *testing.T) {
 func TestProposalsThatCannotBeReadAreSaidToBeCorrupt(t *testing.T) {
 	for _, l := range []Log{{Text: `{"unknown":1}`}, {Text: `{}`, Body: `[]`}, {Text: `{}`, Body: `{"open":[{"id":1}]}`}} {
 		l.ID = LogID{"jobs", LogProposals}
-		if _, err := l.Proposals(aMoment); !errors.Is(err, leadership.RecordCorrupt) {
-			t.Errorf("%+v: %v", l, err)
-		}
+		_, err := l.Proposals(aMoment)
+		assert.ErrorIs(t, err, leadership.RecordCorrupt, "%+v", l)
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"regent/leadership"
 	"regent/leadership/rule"
 )
@@ -70,9 +72,7 @@ func TestRankIsAsItsTableSays(t *testing.T) {
 		{"a witness never wins", leadership.StrategyPriority, "", []leadership.Bid{bid("a", nil), bid("w", func(b *leadership.Bid) { b.Witness, b.Priority = true, 9 })}, "a"},
 	} {
 		got := strings.Trim(fmt.Sprint(ids(rule.Rank(leadership.BallotPolicy{Strategy: c.strategy}, rule.Draw{Election: "jobs", Token: 1, Last: c.last}, c.bids))), "[]")
-		if got != c.want {
-			t.Errorf("%s: %s, want %s", c.name, got, c.want)
-		}
+		assert.Equal(t, c.want, got, c.name)
 	}
 }
 

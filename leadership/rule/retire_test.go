@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/rule"
 	"regent/leadership/service"
@@ -107,9 +109,7 @@ func TestVacancyCountsFromTheLastConfigurationAndALockStaysAsItIs(t *testing.T) 
 		if at := ch.Record.RetireAt(); at.Before(now.Add(2 * time.Hour)) {
 			t.Errorf("%s: it is retired at %v", name, at)
 		}
-		if _, _, err := (rule.Codec{}).Decide(s, rule.Carried{}, func(s rule.Snapshot) (rule.Change, error) {
-			return rule.Apply(s, leadership.Configure{Config: config})
-		}); err != nil {
+		if _, _, err := (rule.Codec{}).Decide(s, rule.Carried{}, applies(leadership.Configure{Config: config})); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -146,9 +146,8 @@ func TestAThousandThatCannotBeRetiredStopNoOther(t *testing.T) {
 			r.Election = leadership.Election(fmt.Sprintf("good-%d", i))
 		}
 		r.Config.RetireAfter = time.Hour
-		if _, err := s.Do(t.Context(), r); err != nil {
-			t.Fatal(err)
-		}
+		_, err := s.Do(t.Context(), r)
+		require.NoError(t, err)
 		now = now.Add(time.Millisecond)
 	}
 	now = now.Add(2 * time.Hour)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -81,7 +82,6 @@ func TestALeaseEndsAtItsEndForItsLeaderAndAGuardLaterForOthers(t *testing.T) {
 
 // The detail of a refusal names its reason: each case has a word that must be in it.
 func TestARefusalSaysWhatIsSo(t *testing.T) {
-	type decision = func(rule.Snapshot) (rule.Change, error)
 	check := func(token leadership.Token) decision {
 		return func(s rule.Snapshot) (rule.Change, error) {
 			return rule.Change{}, rule.Check(s, token)
@@ -93,9 +93,7 @@ func TestARefusalSaysWhatIsSo(t *testing.T) {
 		}
 	}
 	configure := func(at leadership.Revision) decision {
-		return func(s rule.Snapshot) (rule.Change, error) {
-			return rule.Apply(s, leadership.Configure{IfRevision: at, Config: leadership.Config{LockDelay: time.Hour}})
-		}
+		return applies(leadership.Configure{IfRevision: at, Config: leadership.Config{LockDelay: time.Hour}})
 	}
 	live, over := held(t, time.Second), held(t, 30*time.Second)
 	next := done(t, live, released, byBob)
@@ -164,9 +162,8 @@ func TestALeaderThatAcquiresAgainTellsOfALongerLeaseOnly(t *testing.T) {
 func TestTheLastTokenIsNeverFollowedByAnother(t *testing.T) {
 	s := held(t, time.Hour)
 	s.Record.Token, s.Record.Revision = leadership.MaxToken, 1<<60
-	if _, err := rule.Acquire(s, rule.AcquireCommand{CandidateID: "bob", KeyHash: hash('b')}); !errors.Is(err, leadership.RecordCorrupt) {
-		t.Errorf("got %v, want %s", err, leadership.RecordCorrupt)
-	}
+	_, err := rule.Acquire(s, rule.AcquireCommand{CandidateID: "bob", KeyHash: hash('b')})
+	assert.ErrorIs(t, err, leadership.RecordCorrupt)
 	s.Now = noon
 	if ch, err := approve("op", leadership.MaxToken, 0, true)(s); !errors.Is(err, leadership.RecordCorrupt) || !ch.Empty() {
 		t.Errorf("a new epoch: %+v, %v; want %s", ch.Events, err, leadership.RecordCorrupt)
@@ -197,22 +194,16 @@ func TestVerifyRefusesWhatCannotBe(t *testing.T) {
 		"history of an election unseen":  func(s *rule.Snapshot, _ *rule.Newest) { s.Record = rule.Record{Election: "jobs"} },
 	} {
 		s, newest := held(t, time.Second), rule.Newest{Revision: 1, Token: 1}
-		if err := rule.Verify(s, newest); err != nil {
-			t.Fatalf("the whole record: %v", err)
-		}
+		require.NoError(t, rule.Verify(s, newest), "the whole record")
 		spoil(&s, &newest)
-		if err := rule.Verify(s, newest); !errors.Is(err, leadership.RecordCorrupt) {
-			t.Errorf("%s: got %v, want %s", name, err, leadership.RecordCorrupt)
-		}
+		assert.ErrorIs(t, rule.Verify(s, newest), leadership.RecordCorrupt, name)
 	}
 }
 
 func TestNoWordOfTheKeyIsPrinted(t *testing.T) {
 	k := leadership.NewKey()
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%x", "%q", "%d"} {
-		if got := fmt.Sprintf(verb, k); got != "[key]" {
-			t.Errorf("%s prints %s", verb, got)
-		}
+		assert.Equal(t, "[key]", fmt.Sprintf(verb, k), verb)
 		if got := fmt.Sprintf(verb, leadership.Grant{Key: k}); cmp.Diff(got, fmt.Sprintf(verb, leadership.Grant{Key: leadership.NewKey()})) != "" {
 			t.Errorf("%s of a grant tells the key", verb)
 		}
@@ -236,10 +227,8 @@ func TestAKeyHasOneSpelling(t *testing.T) {
 
 func TestALeaseThatEndedInAnyWayButByItsReleaseIsFollowedAGuardLater(t *testing.T) {
 	bob := rule.AcquireCommand{CandidateID: "bob", KeyHash: hash('b')}
-	for name, end := range map[string]func(rule.Snapshot) (rule.Change, error){
-		"deleted by force": func(s rule.Snapshot) (rule.Change, error) {
-			return rule.Apply(s, leadership.Delete{Force: true})
-		},
+	for name, end := range map[string]decision{
+		"deleted by force": applies(leadership.Delete{Force: true}),
 		"renewed too late": func(s rule.Snapshot) (rule.Change, error) {
 			return rule.Lapse(s, 1, s.Record.HeartbeatAt, s.Record.LeaseEnd())
 		},
@@ -257,9 +246,8 @@ func TestALeaseThatEndedInAnyWayButByItsReleaseIsFollowedAGuardLater(t *testing.
 		s = apply(s, ch)
 		s.Record.Deleted = false
 		s.Now = promised.Add(guard - time.Microsecond)
-		if _, err := rule.Acquire(s, bob); !errors.Is(err, leadership.LeaseHeld) {
-			t.Errorf("%s: within the guard: got %v, want %s", name, err, leadership.LeaseHeld)
-		}
+		_, err = rule.Acquire(s, bob)
+		assert.ErrorIs(t, err, leadership.LeaseHeld, "%s: within the guard", name)
 		s.Now = promised.Add(guard)
 		if ch, err := rule.Acquire(s, bob); err != nil || new(apply(s, ch)).Lease().CreatedAt != noon.Unix() {
 			t.Errorf("%s: after the guard: %+v, %v", name, ch.Record, err)

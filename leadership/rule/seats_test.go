@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -197,9 +198,7 @@ func TestAnElectionWithSeatsIsNeverLedItself(t *testing.T) {
 	t.Parallel()
 	s := rule.Snapshot{Record: rule.Record{Election: "gpu"}, Now: noon, Guard: guard}
 	ch, err := rule.Apply(held(t, time.Second), leadership.Configure{Config: leadership.Config{Seats: 2}})
-	if !errors.Is(err, leadership.LeaseHeld) {
-		t.Errorf("a led election gets seats: %+v, %v", ch, err)
-	}
+	assert.ErrorIs(t, err, leadership.LeaseHeld, "a led election gets seats: %+v", ch)
 	if ch, err = rule.Apply(s, leadership.Configure{Config: leadership.Config{Seats: 2}}); err != nil {
 		t.Fatal(err)
 	}
@@ -213,9 +212,7 @@ func TestAnElectionWithSeatsIsNeverLedItself(t *testing.T) {
 			t.Errorf("%s, token %d: %v", o.Kind, o.Token, err)
 		}
 	}
-	if s.Record.Standing.Untold != 2 {
-		t.Errorf("%d seats have to be told of it, want 2", s.Record.Standing.Untold)
-	}
+	assert.EqualValues(t, 2, s.Record.Standing.Untold, "seats have to be told of it")
 	told, err := rule.Told(s, s.Record.Revision-1)
 	if err != nil || !told.Empty() {
 		t.Errorf("a late note that an earlier change was told counts: %+v, %v", told, err)
@@ -251,9 +248,7 @@ type hall struct {
 func newHall(t *testing.T, n int, p leadership.BallotPolicy) *hall {
 	t.Helper()
 	h := &hall{t: t, whole: rule.Snapshot{Record: rule.Record{Election: "gpu"}, Now: noon}, seats: map[leadership.Election]rule.Snapshot{}, now: noon}
-	h.whole = play(t, h.whole, 0, func(s rule.Snapshot) (rule.Change, error) {
-		return rule.Apply(s, leadership.Configure{Config: leadership.Config{Seats: n, LeaseDuration: time.Hour, Ballot: p}})
-	})
+	h.whole = play(t, h.whole, 0, applies(leadership.Configure{Config: leadership.Config{Seats: n, LeaseDuration: time.Hour, Ballot: p}}))
 	h.whole.Record.Standing.Untold = 0
 	for i := range n {
 		e := leadership.Election("gpu").Seat(i + 1)

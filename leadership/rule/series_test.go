@@ -1,16 +1,17 @@
 package rule_test
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/assert"
 
 	"regent/leadership"
 	"regent/leadership/rule"
 )
 
-func releasing(outcome leadership.Outcome, note string) func(rule.Snapshot) (rule.Change, error) {
+func releasing(outcome leadership.Outcome, note string) decision {
 	return func(s rule.Snapshot) (rule.Change, error) {
 		return rule.Apply(s, leadership.Release{LeaseRequest: annsLease(s).Request(), Outcome: outcome, Note: note})
 	}
@@ -43,24 +44,19 @@ func TestAnElectionIsParkedByFailedTermsUntilAnOperatorApproves(t *testing.T) {
 		t.Fatalf("the third failure: %+v", events)
 	}
 	for _, who := range []leadership.CandidateID{"ann", "bob"} {
-		if got := refusal(by(who), at(s, s.Now.Add(100*time.Hour))); got != leadership.ReasonParked {
-			t.Errorf("%s, days later: %v", who, got)
-		}
+		assert.Equal(t, leadership.ReasonParked, refusal(by(who), at(s, s.Now.Add(100*time.Hour))), "%s, days later", who)
 	}
 	if x := rule.Explain(s, "bob"); len(x.Causes) != 1 || x.Causes[0].Code != leadership.ReasonParked || x.Causes[0].Because != why {
 		t.Errorf("it is explained by %+v", x.Causes)
 	}
-	if _, err := approve("olga@x", 5, 0, false)(s); !errors.Is(err, leadership.TokenStale) {
-		t.Errorf("an approval of an earlier term: %v", err)
-	}
+	_, err := approve("olga@x", 5, 0, false)(s)
+	assert.ErrorIs(t, err, leadership.TokenStale, "an approval of an earlier term")
 	s = play(t, s, 0, approve("olga@x", 6, 0, false))
 	requireNothing(t, "the approval again", s, approve("olga@x", 6, 0, false))
 	for range 2 { // the count begins anew
 		s = play(t, play(t, s, 0, by("ann")), time.Second, releasing(leadership.OutcomeFailed, ""))
 	}
-	if got := refusal(by("bob"), s); got != "<nil>" {
-		t.Errorf("after two failures more: %v", got)
-	}
+	assert.EqualValues(t, "<nil>", refusal(by("bob"), s), "after two failures more")
 	s = play(t, s, time.Hour, by("ann"))
 	if s, events = playEvents(t, s, time.Second, releasing(leadership.OutcomeFailed, "")); len(events) != 1 {
 		t.Errorf("failures of more than an hour ago still count: %+v", events)
@@ -82,9 +78,8 @@ func TestAnApprovalOfATermDoesNotUnpark(t *testing.T) {
 	p := leadership.TermPolicy{Series: leadership.SeriesPolicy{Failures: 1, Within: time.Hour}, Approval: leadership.ApprovalPolicy{Every: time.Hour, Need: 2}}
 	s := play(t, limitedHeld(t, p), time.Second, approve("ann@x", 1, 0, false))
 	over := at(s, s.Now.Add(time.Minute)) // its end is not recorded yet
-	if _, err := approve("bob@x", 1, 0, false)(over); !errors.Is(err, leadership.TokenStale) {
-		t.Errorf("an approval that comes after the end: %v", err)
-	}
+	_, err := approve("bob@x", 1, 0, false)(over)
+	assert.ErrorIs(t, err, leadership.TokenStale, "an approval that comes after the end")
 	s = play(t, over, 0, rule.Expire)
 	if s = play(t, s, 0, approve("bob@x", 1, 0, false)); refusal(by("cy"), s) != leadership.ReasonParked {
 		t.Errorf("the approval before the end counts: %v", refusal(by("cy"), s))
@@ -114,7 +109,7 @@ func TestATripAndALackOfProgressAreFailures(t *testing.T) {
 			t.Errorf("%s: %+v", name, events)
 		}
 	}
-	for name, end := range map[string]func(rule.Snapshot) (rule.Change, error){
+	for name, end := range map[string]decision{
 		"an eviction": ordered(leadership.Order{Kind: leadership.OrderEvict, Token: 1}),
 		"a drain":     ordered(leadership.Order{Kind: leadership.OrderPause, Mode: leadership.PauseDrain, For: time.Second}),
 	} {
@@ -146,9 +141,7 @@ func TestTheTermsOfASeriesShareABudget(t *testing.T) {
 		t.Errorf("its detail is %s", e.Detail)
 	}
 	s = at(s, s.Now.Add(time.Minute))
-	if got := refusal(by("ann"), s); got != leadership.ReasonParked {
-		t.Errorf("the candidate: %v; want that it is not in a cooldown", got)
-	}
+	assert.Equal(t, leadership.ReasonParked, refusal(by("ann"), s), "the candidate")
 	s = play(t, s, 0, approve("olga@x", 4, 0, false))
 	s = play(t, play(t, s, 0, by("ann")), time.Second, reporting(t, 5, `{"tokensUsed":100}`))
 	s = play(t, play(t, s, 0, released), 17*time.Minute, by("ann"))

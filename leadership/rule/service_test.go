@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -32,7 +33,7 @@ type slowStore struct {
 	deciding      bool // an Update is under way
 }
 
-func (s *slowStore) Update(_ context.Context, e leadership.Election, x rule.Expect, decide func(rule.Snapshot) (rule.Change, error)) (rule.Snapshot, error) {
+func (s *slowStore) Update(_ context.Context, e leadership.Election, x rule.Expect, decide decision) (rule.Snapshot, error) {
 	s.snap.Record.Election = e
 	s.expected = x.Change
 	s.updates++
@@ -106,9 +107,7 @@ func TestARenewalThatIsCommittedAfterTheEndIsTakenBackAndLost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			store, s, lease := slow(t)
 			store.commit = 2 * time.Second
-			if err := renew(s, lease); !errors.Is(err, leadership.LeaseLost) {
-				t.Errorf("got %v, want %s", err, leadership.LeaseLost)
-			}
+			assert.ErrorIs(t, renew(s, lease), leadership.LeaseLost)
 			r := store.snap.Record
 			if last := store.events[len(store.events)-1]; r.LeaderID != "" || last.Type != leadership.EventExpired || !r.EndedAt.Equal(noon.Add(30*time.Second)) {
 				t.Errorf("got %+v with %+v, want it expired at its old end", r, last)
@@ -187,16 +186,12 @@ func TestALateRenewalThatWasFollowedByAnotherIsNotTakenBack(t *testing.T) {
 	store.interfere = func() {
 		store.interfere = nil
 		store.snap.Now = store.snap.Now.Add(time.Second)
-		if _, err := s.Renew(t.Context(), lease); err != nil {
-			t.Errorf("the other renewal: %v", err)
-		}
+		_, err := s.Renew(t.Context(), lease)
+		assert.NoError(t, err, "the other renewal")
 	}
-	if _, err := s.Renew(t.Context(), lease); !errors.Is(err, leadership.LeaseLost) {
-		t.Errorf("got %v, want %s", err, leadership.LeaseLost)
-	}
-	if !store.snap.Live() {
-		t.Error("a lease whose leader was told that it stands has been taken away")
-	}
+	_, err := s.Renew(t.Context(), lease)
+	assert.ErrorIs(t, err, leadership.LeaseLost)
+	assert.True(t, store.snap.Live(), "a lease whose leader was told that it stands has been taken away")
 }
 
 // told is a publisher that remembers what it was told.
@@ -215,9 +210,8 @@ func TestUncommittedOrUnknownChangeIsNotObserved(t *testing.T) {
 		var heard told
 		store := &slowStore{snap: unseen, lost: code}
 		s := service.New(store, &heard)
-		if _, err := s.Acquire(t.Context(), annsAgain); !errors.Is(err, code) {
-			t.Errorf("got %v, want %s", err, code)
-		}
+		_, err := s.Acquire(t.Context(), annsAgain)
+		assert.ErrorIs(t, err, code)
 		if len(store.events) != 1 || len(heard) > 0 {
 			t.Errorf("%s: of %+v %v was told, want that nothing is told of one event", code, store.events, heard)
 		}
@@ -396,9 +390,8 @@ func TestALeaseHasTheNoteOfItsGrant(t *testing.T) {
 func TestAChangeIsRecordedWithItsActor(t *testing.T) {
 	store, s, lease := slow(t)
 	ctx := leadership.WithActor(leadership.WithRequestID(t.Context(), "request-1"), "ann@example.com")
-	if _, err := s.Do(ctx, leadership.Release{LeaseRequest: lease}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := s.Do(ctx, leadership.Release{LeaseRequest: lease})
+	require.NoError(t, err)
 	if last := store.events[len(store.events)-1]; last.Actor != "ann@example.com" || last.RequestID != "request-1" || store.events[0].Actor != "" {
 		t.Errorf("got %+v", store.events)
 	}
@@ -431,9 +424,7 @@ func TestOnlyCommandsThatNearlyAlwaysWriteExpectTo(t *testing.T) {
 			return err
 		}, true},
 	} {
-		if err := c.do(); err != nil {
-			t.Errorf("%s: %v", c.what, err)
-		}
+		assert.NoError(t, c.do(), c.what)
 		if store.expected != c.expected {
 			t.Errorf("%s expects to write: %v, want %v", c.what, store.expected, c.expected)
 		}

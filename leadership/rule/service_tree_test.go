@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -57,9 +58,8 @@ func (tr *tree) Check(ctx context.Context, peer string, c leadership.TokenCheck)
 
 func (tr *tree) configure(e leadership.Election, c leadership.Config) {
 	tr.Helper()
-	if _, err := tr.Do(tr.Context(), leadership.Configure{Election: e, Config: c}); err != nil {
-		tr.Fatal(err)
-	}
+	_, err := tr.Do(tr.Context(), leadership.Configure{Election: e, Config: c})
+	require.NoError(tr, err)
 }
 
 func (tr *tree) ask(e leadership.Election, id leadership.CandidateID, lease time.Duration, via leadership.Via) (leadership.Grant, error) {
@@ -70,9 +70,7 @@ func (tr *tree) ask(e leadership.Election, id leadership.CandidateID, lease time
 func (tr *tree) grant(e leadership.Election, id leadership.CandidateID, lease time.Duration, via leadership.Via) leadership.Grant {
 	tr.Helper()
 	g, err := tr.ask(e, id, lease, via)
-	if err != nil {
-		tr.Fatalf("%s acquires %s: %v", id, e, err)
-	}
+	require.NoError(tr, err, "%s acquires %s", id, e)
 	return g
 }
 
@@ -103,9 +101,8 @@ func TestOnlyLeadersOfTheElectionsThatThePolicyNamesLead(t *testing.T) {
 	tr.configure("orders.eu", leadership.Config{})
 	eu := tr.grant("orders.eu", "ann", time.Minute, leadership.Via{})
 	fake := tr.grant("orders.fake", "ann", time.Minute, leadership.Via{})
-	if _, err := tr.delegate(eu, "part", asParent); err != nil {
-		t.Fatal(err)
-	}
+	_, err := tr.delegate(eu, "part", asParent)
+	require.NoError(t, err)
 	part := tr.grant("orders.eu.part", "ann", time.Minute, leadership.Via{})
 	other := tr.grant("stock.eu", "ann", time.Minute, leadership.Via{})
 	for what, c := range map[string]struct {
@@ -121,25 +118,21 @@ func TestOnlyLeadersOfTheElectionsThatThePolicyNamesLead(t *testing.T) {
 		"one that it has made":    {"ann", leadership.Via{Election: "orders.fake", Token: fake.Token}},
 		"a part of its own task":  {"ann", leadership.Via{Election: "orders.eu.part", Token: part.Token}},
 	} {
-		if _, err := tr.ask("global", c.id, 0, c.via); !errors.Is(err, leadership.NotEligible) {
-			t.Errorf("%s: %v", what, err)
-		}
+		_, err := tr.ask("global", c.id, 0, c.via)
+		assert.ErrorIs(t, err, leadership.NotEligible, what)
 	}
 	g := tr.grant("global", "ann", 0, leadership.Via{Election: "orders.eu", Token: eu.Token})
 	if g.Parent.Election != "orders.eu" || g.Parent.Token != eu.Token {
 		t.Errorf("it stands on %+v", g.Parent)
 	}
-	if _, err := tr.Do(t.Context(), leadership.Release{LeaseRequest: lease(eu)}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := tr.ask("global", "bob", 0, leadership.Via{Election: "orders.eu", Token: eu.Token}); !errors.Is(err, leadership.NotEligible) {
-		t.Errorf("a lease that was released: %v", err)
-	}
+	_, err = tr.Do(t.Context(), leadership.Release{LeaseRequest: lease(eu)})
+	require.NoError(t, err)
+	_, err = tr.ask("global", "bob", 0, leadership.Via{Election: "orders.eu", Token: eu.Token})
+	assert.ErrorIs(t, err, leadership.NotEligible, "a lease that was released")
 	tr.configure("orders.fake", leadership.Config{}) // as it is, but by an operator
 	tr.now = tr.now.Add(30 * time.Second)
-	if _, err := tr.Do(t.Context(), leadership.Release{LeaseRequest: lease(g)}); err != nil {
-		t.Fatal(err)
-	}
+	_, err = tr.Do(t.Context(), leadership.Release{LeaseRequest: lease(g)})
+	require.NoError(t, err)
 	tr.grant("global", "ann", 0, leadership.Via{Election: "orders.fake", Token: fake.Token})
 }
 
@@ -148,9 +141,8 @@ func TestOnlyElectionsThatAPeersOperatorHasConfiguredCount(t *testing.T) {
 	tr.configure("global", leadership.Config{LeadersOf: "orders."})
 	via := leadership.Via{Peer: "eu", Election: "orders.eu", Token: 7}
 	tr.peer = leadership.Lease{Election: "orders.eu", State: leadership.Held, LeaderID: "ann", Token: 7, ExpiresIn: 10 * time.Second}
-	if _, err := tr.ask("global", "ann", 0, via); !errors.Is(err, leadership.NotEligible) {
-		t.Errorf("a candidate's: %v", err)
-	}
+	_, err := tr.ask("global", "ann", 0, via)
+	assert.ErrorIs(t, err, leadership.NotEligible, "a candidate's")
 	tr.peer.Configured = true
 	tr.grant("global", "ann", 0, via)
 }
@@ -183,9 +175,8 @@ func TestNoLeaseIsGrantedOnOneThatEndedMeanwhile(t *testing.T) {
 		for e, want := range map[leadership.Election]leadership.Code{"task.a": leadership.LeaseHeld, "global": leadership.NotEligible} {
 			tr := newTree(t)
 			root := tr.grant("task", "ann", 30*time.Second, leadership.Via{})
-			if _, err := tr.delegate(root, "a", asParent); err != nil {
-				t.Fatal(err)
-			}
+			_, err := tr.delegate(root, "a", asParent)
+			require.NoError(t, err)
 			var via leadership.Via
 			if e == "global" {
 				via = leadership.Via{Election: "task", Token: root.Token}
@@ -215,13 +206,11 @@ func TestAGrantThatACopyWasToldOfIsNotGivenBack(t *testing.T) {
 		if err != nil || g.Token != 1 {
 			t.Errorf("the copy: %+v, %v", g.Lease, err)
 		}
-		if _, err := direct.Do(t.Context(), leadership.Release{LeaseRequest: lease(root)}); err != nil {
-			t.Error(err)
-		}
+		_, err = direct.Do(t.Context(), leadership.Release{LeaseRequest: lease(root)})
+		assert.NoError(t, err)
 	}))
-	if _, err := tr.ask("global", "ann", 0, via); !errors.Is(err, leadership.NotEligible) {
-		t.Errorf("got %v", err)
-	}
+	_, err := tr.ask("global", "ann", 0, via)
+	assert.ErrorIs(t, err, leadership.NotEligible)
 	if l, err := tr.Get(t.Context(), "global"); err != nil || l.State != leadership.Held || l.Token != 1 {
 		t.Errorf("got %+v, %v", l, err)
 	}
@@ -231,26 +220,23 @@ func TestALeaseShorterThanItsParentsIsNotRenewedLongAfterThatIsOver(t *testing.T
 	tr := newTree(t)
 	parent := tr.grant("orders.eu", "ann", time.Hour, leadership.Via{})
 	g := tr.grant("global", "ann", 30*time.Second, leadership.Via{Election: "orders.eu", Token: parent.Token})
-	if _, err := tr.Do(t.Context(), leadership.Release{LeaseRequest: lease(parent)}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := tr.Do(t.Context(), leadership.Release{LeaseRequest: lease(parent)})
+	require.NoError(t, err)
 	tr.now = tr.now.Add(10 * time.Second)
 	tr.wantLeft("the last extension", g, 30*time.Second)
 	tr.now = tr.now.Add(10 * time.Second)
 	tr.wantLeft("the end stands", g, 20*time.Second)
 	tr.now = tr.now.Add(20 * time.Second)
-	if _, err := tr.Renew(t.Context(), lease(g)); !errors.Is(err, leadership.LeaseLost) {
-		t.Errorf("got %v", err)
-	}
+	_, err = tr.Renew(t.Context(), lease(g))
+	assert.ErrorIs(t, err, leadership.LeaseLost)
 }
 
 func TestALeaseOnAPeersLastsAsLongAsThePeerSays(t *testing.T) {
 	tr := newTree(t)
 	tr.peer = leadership.Lease{Election: "orders.eu", State: leadership.Held, LeaderID: "ann", Token: 7, ExpiresIn: 10 * time.Second}
 	via := leadership.Via{Peer: "eu", Election: "orders.eu", Token: 7}
-	if _, err := tr.ask("global", "bob", 0, via); !errors.Is(err, leadership.NotEligible) {
-		t.Errorf("another candidate: %v", err)
-	}
+	_, err := tr.ask("global", "bob", 0, via)
+	assert.ErrorIs(t, err, leadership.NotEligible, "another candidate")
 	drift := tr.peer.ExpiresIn / leadership.Drift
 	g := tr.grant("global", "ann", time.Minute, via)
 	if g.ExpiresIn != 10*time.Second-drift {
@@ -275,9 +261,7 @@ func TestACandidateWhosePeerCannotBeAskedIsRefusedForNow(t *testing.T) {
 	if !ok || e.Code != leadership.NotEligible || e.RetryAfter != time.Second || !strings.Contains(e.Detail, `peer "eu" cannot be asked now: `) || !strings.HasSuffix(e.Detail, "try again") {
 		t.Errorf("got %v, want NOT_ELIGIBLE for a second", err)
 	}
-	if errors.Is(err, leadership.StoreUnavailable) {
-		t.Errorf("%v is of the store, for which all candidates wait", err)
-	}
+	assert.NotErrorIs(t, err, leadership.StoreUnavailable, "of the store, for which all candidates wait")
 	ctx, cancel := context.WithCancel(t.Context())
 	tr.gone = cancel
 	_, err = tr.Acquire(ctx, leadership.AcquireRequest{Election: "global", CandidateID: "ann", Via: via})
@@ -285,9 +269,8 @@ func TestACandidateWhosePeerCannotBeAskedIsRefusedForNow(t *testing.T) {
 		t.Errorf("the caller has gone: got %v", err)
 	}
 	tr.gone = nil
-	if _, err := tr.ask("global", "ann", 0, leadership.Via{Peer: "us", Election: "orders.eu", Token: 7}); !errors.Is(err, leadership.InvalidArgument) {
-		t.Errorf("no such peer: got %v", err)
-	}
+	_, err = tr.ask("global", "ann", 0, leadership.Via{Peer: "us", Election: "orders.eu", Token: 7})
+	assert.ErrorIs(t, err, leadership.InvalidArgument, "no such peer")
 	tr.lost, tr.stale = false, true
 	_, err = tr.ask("global", "ann", 0, via)
 	if e, ok := errors.AsType[*leadership.Error](err); !ok || e.Code != leadership.NotEligible || e.RetryAfter != 0 {
@@ -316,9 +299,8 @@ func TestALeaseOnAPeersIsNotRenewedOnItsOldEndAfterABoot(t *testing.T) {
 	})
 	require.NoError(t, err)
 	tr.lost = true
-	if _, err := tr.Renew(t.Context(), lease(g)); !errors.Is(err, leadership.LeaseLost) {
-		t.Errorf("the peer cannot be reached: %v", err)
-	}
+	_, err = tr.Renew(t.Context(), lease(g))
+	assert.ErrorIs(t, err, leadership.LeaseLost, "the peer cannot be reached")
 	tr.lost = false
 	tr.wantLeft("the peer says that it goes on", g, 10*time.Second-tr.peer.ExpiresIn/leadership.Drift)
 }
@@ -341,37 +323,31 @@ func TestLimitsOfATreeAreCopiedDownAndCounted(t *testing.T) {
 		"too many children": {leadership.Limits{Children: 3}, leadership.LimitExceeded},
 		"too much budget":   {leadership.Limits{Budget: 101}, leadership.LimitExceeded},
 	} {
-		if _, err := tr.delegate(root, "a", c.limits); !errors.Is(err, c.want) {
-			t.Errorf("%s: %v", what, err)
-		}
+		_, err := tr.delegate(root, "a", c.limits)
+		assert.ErrorIs(t, err, c.want, what)
 	}
 	a, err := tr.delegate(root, "a", leadership.Limits{Depth: leadership.AsParent, Children: leadership.AsParent, Budget: 60})
 	want := leadership.Delegation{Parent: "task", Depth: 1, Children: 2, Budget: 60}
 	if err != nil || a.Election != "task.a" || a.Config.Delegation != want || a.Config.LeaseDuration != 20*time.Second {
 		t.Fatalf("got %+v, %v; want %+v", a, err, want)
 	}
-	if _, err := tr.delegate(root, "b", leadership.Limits{Budget: 41}); !errors.Is(err, leadership.LimitExceeded) {
-		t.Errorf("more than is left: %v", err)
-	}
-	if _, err := tr.delegate(root, "b", leadership.Limits{Budget: 40}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := tr.delegate(root, "c", leadership.Limits{}); !errors.Is(err, leadership.LimitExceeded) {
-		t.Errorf("a third child: %v", err)
-	}
+	_, err = tr.delegate(root, "b", leadership.Limits{Budget: 41})
+	assert.ErrorIs(t, err, leadership.LimitExceeded, "more than is left")
+	_, err = tr.delegate(root, "b", leadership.Limits{Budget: 40})
+	require.NoError(t, err)
+	_, err = tr.delegate(root, "c", leadership.Limits{})
+	assert.ErrorIs(t, err, leadership.LimitExceeded, "a third child")
 	tr.configure("task", leadership.Config{Delegation: leadership.Delegation{Depth: 2, Children: 1}})
-	if _, err := tr.delegate(root, "c", leadership.Limits{Budget: 1000}); err != nil {
-		t.Errorf("the first under new limits, of which none is of the budget: %v", err)
-	}
+	_, err = tr.delegate(root, "c", leadership.Limits{Budget: 1000})
+	assert.NoError(t, err, "the first under new limits, of which none is of the budget")
 	child := tr.grant("task.a", "bob", 0, leadership.Via{})
 	grandchild, err := tr.delegate(child, "x", asParent)
 	if want := (leadership.Delegation{Parent: "task.a", Children: 2}); err != nil || grandchild.Config.Delegation != want {
 		t.Fatalf("got %+v, %v; want %+v", grandchild, err, want)
 	}
 	leaf := tr.grant("task.a.x", "cy", 0, leadership.Via{})
-	if _, err := tr.delegate(leaf, "y", asParent); !errors.Is(err, leadership.DepthExceeded) {
-		t.Errorf("below the last level: %v", err)
-	}
+	_, err = tr.delegate(leaf, "y", asParent)
+	assert.ErrorIs(t, err, leadership.DepthExceeded, "below the last level")
 	all, err := tr.Tree(t.Context(), "task")
 	if names := electionsOf(all); err != nil || !all.Complete || names != "task task.a task.a.x task.b task.c " {
 		t.Errorf("the tree is %s, %v", names, err)
@@ -427,14 +403,12 @@ func TestADeletedChildIsNotDelegatedAgain(t *testing.T) {
 	tr := newTree(t)
 	tr.configure("task", leadership.Config{Delegation: leadership.Delegation{Children: 2}})
 	root := tr.grant("task", "ann", 0, leadership.Via{})
-	if _, err := tr.delegate(root, "a", asParent); err != nil {
-		t.Fatal(err)
-	}
+	_, err := tr.delegate(root, "a", asParent)
+	require.NoError(t, err)
 	tr.configure("task.z", leadership.Config{Ballot: leadership.BallotPolicy{Require: "gpu"}})
 	for _, e := range []leadership.Election{"task.a", "task.z"} {
-		if _, err := tr.Do(t.Context(), leadership.Delete{Election: e}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := tr.Do(t.Context(), leadership.Delete{Election: e})
+		require.NoError(t, err)
 	}
 	for _, child := range []string{"a", "z"} {
 		if l, err := tr.delegate(root, child, asParent); !errors.Is(err, leadership.ElectionDeleted) {
@@ -443,15 +417,12 @@ func TestADeletedChildIsNotDelegatedAgain(t *testing.T) {
 	}
 	deleted, err := tr.store.Get(t.Context(), "task.a") // meanwhile
 	require.NoError(t, err)
-	if _, err := rule.MakeChild(deleted, deleted.Record.Policy.Config); !errors.Is(err, leadership.ElectionDeleted) {
-		t.Errorf("got %v", err)
-	}
-	if _, err := tr.delegate(root, "b", asParent); err != nil {
-		t.Errorf("another child, of two that may be: %v", err)
-	}
-	if _, err := tr.ask("task.a", "bob", 0, leadership.Via{}); !errors.Is(err, leadership.ElectionDeleted) {
-		t.Errorf("got %v", err)
-	}
+	_, err = rule.MakeChild(deleted, deleted.Record.Policy.Config)
+	assert.ErrorIs(t, err, leadership.ElectionDeleted)
+	_, err = tr.delegate(root, "b", asParent)
+	assert.NoError(t, err, "another child, of two that may be")
+	_, err = tr.ask("task.a", "bob", 0, leadership.Via{})
+	assert.ErrorIs(t, err, leadership.ElectionDeleted)
 }
 
 func TestDelegatingAgainCountsNothing(t *testing.T) {
@@ -460,9 +431,8 @@ func TestDelegatingAgainCountsNothing(t *testing.T) {
 	root := tr.grant("task", "ann", 0, leadership.Via{})
 	for range 3 {
 		for _, child := range []string{"a", "b"} {
-			if _, err := tr.delegate(root, child, leadership.Limits{Budget: 5}); err != nil {
-				t.Fatalf("%s: %v", child, err)
-			}
+			_, err := tr.delegate(root, child, leadership.Limits{Budget: 5})
+			require.NoError(t, err, child)
 		}
 	}
 	_, err := tr.delegate(root, "a", leadership.Limits{Budget: 4})
@@ -470,12 +440,10 @@ func TestDelegatingAgainCountsNothing(t *testing.T) {
 	if !errors.As(err, &e) || e.Code != leadership.InvalidArgument || e.Field != "child" {
 		t.Errorf("with other limits: %v", err)
 	}
-	if _, err := tr.Do(t.Context(), leadership.Release{LeaseRequest: lease(root)}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := tr.delegate(root, "a", leadership.Limits{Budget: 5}); !errors.Is(err, leadership.LeaseLost) {
-		t.Errorf("by a former leader: %v", err)
-	}
+	_, err = tr.Do(t.Context(), leadership.Release{LeaseRequest: lease(root)})
+	require.NoError(t, err)
+	_, err = tr.delegate(root, "a", leadership.Limits{Budget: 5})
+	assert.ErrorIs(t, err, leadership.LeaseLost, "by a former leader")
 }
 
 // A copy that read before the child was made does not count it once more.
@@ -486,20 +454,17 @@ func TestALateCopyOfADelegationCountsNothing(t *testing.T) {
 	late := &storetest.Fake{Store: tr.store, Around: func(ctx context.Context, c storetest.Call, next func(context.Context) error) error {
 		if c.Method == "Update" {
 			for _, child := range []string{"a", "b"} {
-				if _, err := tr.delegate(root, child, leadership.Limits{}); err != nil {
-					t.Errorf("%s: %v", child, err)
-				}
+				_, err := tr.delegate(root, child, leadership.Limits{})
+				assert.NoError(t, err, child)
 			}
 		}
 		return next(ctx)
 	}}
-	if _, err := service.New(late).Delegate(t.Context(), leadership.DelegateRequest{LeaseRequest: lease(root), Child: "a"}); err != nil {
-		t.Error(err)
-	}
+	_, err := service.New(late).Delegate(t.Context(), leadership.DelegateRequest{LeaseRequest: lease(root), Child: "a"})
+	assert.NoError(t, err)
 	tr.configure("task", leadership.Config{Delegation: leadership.Delegation{Children: 3}})
-	if _, err := tr.delegate(root, "c", leadership.Limits{}); err != nil {
-		t.Errorf("a third child of three: %v", err)
-	}
+	_, err = tr.delegate(root, "c", leadership.Limits{})
+	assert.NoError(t, err, "a third child of three")
 }
 
 // The instance dies after the count and before the child is made: the next call makes it, whichever
@@ -519,9 +484,7 @@ func TestAChildThatWasCountedAndNotMadeIsMadeByTheNextCall(t *testing.T) {
 			return next(ctx)
 		}}
 		_, err := service.New(store).Delegate(t.Context(), leadership.DelegateRequest{LeaseRequest: lease(root), Child: "a"})
-		if !errors.Is(err, leadership.StoreUnavailable) {
-			t.Fatal(err)
-		}
+		require.ErrorIs(t, err, leadership.StoreUnavailable)
 		children, want := []string{next, "a", "b"}, "task task.a task.b "
 		switch next {
 		case "made otherwise":
@@ -529,14 +492,12 @@ func TestAChildThatWasCountedAndNotMadeIsMadeByTheNextCall(t *testing.T) {
 			children, want = children[2:], "task task.b "
 		case "with other limits":
 			children = children[1:]
-			if _, err := tr.delegate(root, "a", leadership.Limits{Children: 1}); !errors.Is(err, leadership.InvalidArgument) {
-				t.Errorf("with other limits: %v", err)
-			}
+			_, err := tr.delegate(root, "a", leadership.Limits{Children: 1})
+			assert.ErrorIs(t, err, leadership.InvalidArgument, "with other limits")
 		}
 		for _, child := range children {
-			if _, err := tr.delegate(root, child, leadership.Limits{}); err != nil {
-				t.Fatalf("%s: %v", child, err)
-			}
+			_, err := tr.delegate(root, child, leadership.Limits{})
+			require.NoError(t, err, child)
 		}
 		all, err := tr.Tree(t.Context(), "task")
 		if names := electionsOf(all); err != nil || names != want {
@@ -552,9 +513,8 @@ func TestNoLeaseIsGrantedOnOneThatIsAboutToEnd(t *testing.T) {
 		tr := newTree(t)
 		tr.configure("task", leadership.Config{})
 		root := tr.grant("task", "ann", parent, leadership.Via{})
-		if _, err := tr.delegate(root, "a", asParent); err != nil {
-			t.Fatal(err)
-		}
+		_, err := tr.delegate(root, "a", asParent)
+		require.NoError(t, err)
 		tr.configure("global", leadership.Config{LeadersOf: "task"})
 		via := leadership.Via{Election: "task", Token: root.Token}
 		tr.now = tr.now.Add(parent - least)
@@ -591,7 +551,6 @@ func TestALeaseGoesOnWithItsParentsNewEpoch(t *testing.T) {
 	if l, err := tr.Get(t.Context(), "global"); err != nil || l.Parent.Token != parent.Token+1 {
 		t.Errorf("it stands on %+v, %v", l.Parent, err)
 	}
-	if _, err := tr.ask("pages", "ann", 0, leadership.Via{Election: "orders.eu", Token: parent.Token}); !errors.Is(err, leadership.NotEligible) {
-		t.Errorf("a grant on the former epoch: %v", err)
-	}
+	_, err = tr.ask("pages", "ann", 0, leadership.Via{Election: "orders.eu", Token: parent.Token})
+	assert.ErrorIs(t, err, leadership.NotEligible, "a grant on the former epoch")
 }

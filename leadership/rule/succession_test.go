@@ -7,6 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/rule"
 	"regent/leadership/service"
@@ -18,19 +21,19 @@ func annsLease(s rule.Snapshot) rule.Renewal {
 	return rule.Renewal{Election: "jobs", CandidateID: "ann", KeyHash: hash('a'), Token: s.Record.Token}
 }
 
-func handOver(to leadership.CandidateID, within time.Duration) func(rule.Snapshot) (rule.Change, error) {
+func handOver(to leadership.CandidateID, within time.Duration) decision {
 	return func(s rule.Snapshot) (rule.Change, error) {
 		return rule.Apply(s, leadership.HandOver{LeaseRequest: annsLease(s).Request(), To: to, Within: within, Reason: "an upgrade"})
 	}
 }
 
-func ready(id leadership.CandidateID, key byte) func(rule.Snapshot) (rule.Change, error) {
+func ready(id leadership.CandidateID, key byte) decision {
 	return func(s rule.Snapshot) (rule.Change, error) {
 		return rule.Apply(s, leadership.SayReady{LeaseRequest: rule.Renewal{CandidateID: id, KeyHash: hash(key), Token: s.Record.Token}.Request()})
 	}
 }
 
-func serving(id leadership.CandidateID, key byte) func(rule.Snapshot) (rule.Change, error) {
+func serving(id leadership.CandidateID, key byte) decision {
 	return func(s rule.Snapshot) (rule.Change, error) {
 		return rule.Apply(s, leadership.SayServing{LeaseRequest: rule.Renewal{CandidateID: id, KeyHash: hash(key), Token: s.Record.Token}.Request()})
 	}
@@ -40,7 +43,7 @@ func yield(s rule.Snapshot) (rule.Change, error) {
 	return rule.Apply(s, leadership.Yield{LeaseRequest: annsLease(s).Request()})
 }
 
-func acquire(id leadership.CandidateID, key byte) func(rule.Snapshot) (rule.Change, error) {
+func acquire(id leadership.CandidateID, key byte) decision {
 	return func(s rule.Snapshot) (rule.Change, error) {
 		return rule.Acquire(s, rule.AcquireCommand{CandidateID: id, KeyHash: hash(key)})
 	}
@@ -57,7 +60,7 @@ func bobIsReady(t *testing.T) rule.Snapshot { return done(t, handingOver(t), rea
 func yielded(t *testing.T) rule.Snapshot { return done(t, bobIsReady(t), yield) }
 
 // decided is what a store would write.
-func decided(s rule.Snapshot, decide func(rule.Snapshot) (rule.Change, error)) (rule.Snapshot, rule.Change, error) {
+func decided(s rule.Snapshot, decide decision) (rule.Snapshot, rule.Change, error) {
 	ch, _, err := rule.Codec{}.Decide(s, rule.Carried{}, decide)
 	if err != nil {
 		return s, ch, err
@@ -65,7 +68,7 @@ func decided(s rule.Snapshot, decide func(rule.Snapshot) (rule.Change, error)) (
 	return apply(s, ch), ch, nil
 }
 
-func wantRefusal(t *testing.T, what string, s rule.Snapshot, rule func(rule.Snapshot) (rule.Change, error), code leadership.Code, reason leadership.Reason) {
+func wantRefusal(t *testing.T, what string, s rule.Snapshot, rule decision, code leadership.Code, reason leadership.Reason) {
 	t.Helper()
 	_, ch, err := decided(s, rule)
 	var e *leadership.Error
@@ -76,9 +79,7 @@ func wantRefusal(t *testing.T, what string, s rule.Snapshot, rule func(rule.Snap
 
 func TestAYieldIsTheLastWordOfItsLeader(t *testing.T) {
 	s := yielded(t)
-	if err := rule.Check(s, 1); !errors.Is(err, leadership.TokenStale) {
-		t.Errorf("its token: %v", err)
-	}
+	assert.ErrorIs(t, rule.Check(s, 1), leadership.TokenStale, "its token")
 	if l := s.Lease(); l.State != leadership.Held || l.LeaderID != "ann" || !l.Succession.Yielded || !l.Succession.Ready || l.Succession.Left != rule.YieldWindow || !l.Succession.Since.Equal(noon.Add(5*time.Second)) {
 		t.Errorf("a reader sees %+v", l)
 	}
@@ -91,21 +92,15 @@ func TestAYieldIsTheLastWordOfItsLeader(t *testing.T) {
 	wantRefusal(t, "delegate", s, func(s rule.Snapshot) (rule.Change, error) {
 		return rule.Delegate(s, rule.DelegateCommand{Renewal: renewal, Child: "jobs.a"})
 	}, leadership.LeaseLost, "")
-	wantRefusal(t, "ask for an approval", s, func(s rule.Snapshot) (rule.Change, error) {
-		return rule.Apply(s, leadership.RequestApproval{LeaseRequest: renewal.Request(), Note: "may I"})
-	}, leadership.LeaseLost, "")
+	wantRefusal(t, "ask for an approval", s, applies(leadership.RequestApproval{LeaseRequest: renewal.Request(), Note: "may I"}), leadership.LeaseLost, "")
 	wantRefusal(t, "acquire with its key", s, acquire("ann", 'a'), leadership.LeaseHeld, leadership.ReasonHeld)
 	wantRefusal(t, "acquire with another key", s, acquire("ann", 'x'), leadership.LeaseHeld, leadership.ReasonHeld)
 	wantRefusal(t, "a new epoch", s, ordered(leadership.Order{Kind: leadership.OrderApprove, Token: 1, NewEpoch: true}), leadership.TokenStale, "")
-	wantRefusal(t, "a verdict", s, func(s rule.Snapshot) (rule.Change, error) {
-		return rule.Apply(s, leadership.Judge{Token: 1, Verdict: leadership.VerdictBad, Evidence: "seen", Actor: "v"})
-	}, leadership.TokenStale, "")
-	for what, rule := range map[string]func(rule.Snapshot) (rule.Change, error){
+	wantRefusal(t, "a verdict", s, applies(leadership.Judge{Token: 1, Verdict: leadership.VerdictBad, Evidence: "seen", Actor: "v"}), leadership.TokenStale, "")
+	for what, rule := range map[string]decision{
 		"yield again": yield,
 		"release":     released,
-		"step down": func(s rule.Snapshot) (rule.Change, error) {
-			return rule.Apply(s, leadership.StepDown{LeaseRequest: renewal.Request(), Reason: "tired", For: time.Minute})
-		},
+		"step down":   applies(leadership.StepDown{LeaseRequest: renewal.Request(), Reason: "tired", For: time.Minute}),
 	} {
 		if _, ch, err := decided(s, rule); err != nil || !ch.Empty() {
 			t.Errorf("%s: got %+v, %v; the lease is its successor's", what, ch, err)
@@ -146,9 +141,7 @@ func TestAYieldNeedsASuccessorThatIsReady(t *testing.T) {
 	wantRefusal(t, "another was named since", done(t, bobIsReady(t), handOver("cy", time.Minute)), yield, leadership.NotReady, "")
 	stranger := annsLease(bobIsReady(t))
 	stranger.KeyHash = hash('x')
-	wantRefusal(t, "another key", bobIsReady(t), func(s rule.Snapshot) (rule.Change, error) {
-		return rule.Apply(s, leadership.Yield{LeaseRequest: stranger.Request()})
-	}, leadership.LeaseLost, "")
+	wantRefusal(t, "another key", bobIsReady(t), applies(leadership.Yield{LeaseRequest: stranger.Request()}), leadership.LeaseLost, "")
 	assigned := done(t, handingOver(t), ordered(leadership.Order{Kind: leadership.OrderAssign, CandidateID: "cy", For: time.Minute}))
 	assigned = done(t, assigned, ready("cy", 'c'))
 	banned := done(t, assigned, ordered(leadership.Order{Kind: leadership.OrderBan, CandidateID: "cy", For: time.Minute}))
@@ -174,24 +167,22 @@ func TestOrdersBindAHandOverInEveryState(t *testing.T) {
 	)
 	states := map[string]func(*testing.T) rule.Snapshot{"named": handingOver, "ready": bobIsReady, "yielded": yielded}
 	for name, c := range map[string]struct {
-		rule func(rule.Snapshot) (rule.Change, error)
+		rule decision
 		// want in the states named and ready, and in yielded.
 		want, yielded string
 	}{
-		"assign to bob": {ordered(leadership.Order{Kind: leadership.OrderAssign, CandidateID: "bob", For: time.Hour}), toBob, toBob},
-		"assign to cy":  {ordered(leadership.Order{Kind: leadership.OrderAssign, CandidateID: "cy", For: time.Hour}), toCy, waits},
-		"assign to ann": {ordered(leadership.Order{Kind: leadership.OrderAssign, CandidateID: "ann", For: time.Hour}), goesOn, waits},
-		"ban bob":       {ordered(leadership.Order{Kind: leadership.OrderBan, CandidateID: "bob", For: time.Hour}), goesOn, waits},
-		"ban cy":        {ordered(leadership.Order{Kind: leadership.OrderBan, CandidateID: "cy", For: time.Hour}), toBob, toBob},
-		"freeze":        {ordered(leadership.Order{Kind: leadership.OrderPause, For: time.Hour}), goesOn, waits},
-		"drain":         {ordered(leadership.Order{Kind: leadership.OrderPause, For: time.Hour, Mode: leadership.PauseDrain}), notBob, waits},
-		"evict":         {ordered(leadership.Order{Kind: leadership.OrderEvict, Token: 1}), toBob, toBob},
-		"evict and ban": {ordered(leadership.Order{Kind: leadership.OrderEvict, Token: 1, Ban: time.Hour}), toBob, toBob},
-		"approve":       {ordered(leadership.Order{Kind: leadership.OrderApprove, Token: 1, NewEpoch: true}), toBob, refusal},
-		"configure":     {configured(time.Second), toBob, toBob},
-		"delete": {func(s rule.Snapshot) (rule.Change, error) {
-			return rule.Apply(s, leadership.Delete{})
-		}, refusal, refusal},
+		"assign to bob":          {ordered(leadership.Order{Kind: leadership.OrderAssign, CandidateID: "bob", For: time.Hour}), toBob, toBob},
+		"assign to cy":           {ordered(leadership.Order{Kind: leadership.OrderAssign, CandidateID: "cy", For: time.Hour}), toCy, waits},
+		"assign to ann":          {ordered(leadership.Order{Kind: leadership.OrderAssign, CandidateID: "ann", For: time.Hour}), goesOn, waits},
+		"ban bob":                {ordered(leadership.Order{Kind: leadership.OrderBan, CandidateID: "bob", For: time.Hour}), goesOn, waits},
+		"ban cy":                 {ordered(leadership.Order{Kind: leadership.OrderBan, CandidateID: "cy", For: time.Hour}), toBob, toBob},
+		"freeze":                 {ordered(leadership.Order{Kind: leadership.OrderPause, For: time.Hour}), goesOn, waits},
+		"drain":                  {ordered(leadership.Order{Kind: leadership.OrderPause, For: time.Hour, Mode: leadership.PauseDrain}), notBob, waits},
+		"evict":                  {ordered(leadership.Order{Kind: leadership.OrderEvict, Token: 1}), toBob, toBob},
+		"evict and ban":          {ordered(leadership.Order{Kind: leadership.OrderEvict, Token: 1, Ban: time.Hour}), toBob, toBob},
+		"approve":                {ordered(leadership.Order{Kind: leadership.OrderApprove, Token: 1, NewEpoch: true}), toBob, refusal},
+		"configure":              {configured(time.Second), toBob, toBob},
+		"delete":                 {applies(leadership.Delete{}), refusal, refusal},
 		"delete by force":        {deleted, vacant, vacant},
 		"unlock":                 {unlocked, vacant, vacant},
 		"resume what is no more": {ordered(leadership.Order{Kind: leadership.OrderResume}), toBob, toBob},
@@ -244,7 +235,7 @@ func TestOrdersBindAHandOverInEveryState(t *testing.T) {
 }
 
 // handOverTo names one incarnation.
-func handOverTo(to leadership.CandidateID, key byte) func(rule.Snapshot) (rule.Change, error) {
+func handOverTo(to leadership.CandidateID, key byte) decision {
 	return func(s rule.Snapshot) (rule.Change, error) {
 		return rule.Apply(s, leadership.HandOver{LeaseRequest: annsLease(s).Request(), To: to, ToKey: hash(key), Within: time.Minute, Reason: string(key)})
 	}
@@ -302,41 +293,31 @@ func TestABetterCandidateDoesNotShortenAHandOver(t *testing.T) {
 	wantRefusal(t, "during a hand-over", done(t, s, handOver("bob", time.Minute)), better, leadership.LeaseHeld, leadership.ReasonHeld)
 
 	s = done(t, s, better) // the challenger is a successor, too
-	if to := s.Lease().Succession.To; to != "cy" {
-		t.Fatalf("the successor is %q", to)
-	}
+	require.EqualValues(t, "cy", s.Lease().Succession.To, "the successor")
 	s = done(t, s, ready("cy", 'c'))
 	if _, ch, err := decided(done(t, s, yield), better); err != nil || len(ch.Events) != 2 || ch.Record.LeaderID != "cy" {
 		t.Errorf("the challenger takes over: %+v, %v", ch.Events, err)
 	}
-	gone := done(t, s, func(s rule.Snapshot) (rule.Change, error) {
-		return rule.Apply(s, leadership.Withdraw{CandidateID: "cy"})
-	})
+	gone := done(t, s, applies(leadership.Withdraw{CandidateID: "cy"}))
 	gone = done(t, gone, better)
 	wantRefusal(t, "an incarnation of a former challenge", gone, yield, leadership.NotReady, "")
 }
 
 func TestALeaderDoesNotServeBeforeItSaysSoWherePolicyWantsThat(t *testing.T) {
-	promoted := func(on bool) func(rule.Snapshot) (rule.Change, error) {
-		return func(s rule.Snapshot) (rule.Change, error) {
-			return rule.Apply(s, leadership.Configure{Config: leadership.Config{Promotion: on}})
-		}
+	promoted := func(on bool) decision {
+		return applies(leadership.Configure{Config: leadership.Config{Promotion: on}})
 	}
 	s := done(t, elsewhere(), promoted(true))
 	s = done(t, s, acquire("ann", 'a'))
-	if !s.Lease().NotServing {
-		t.Error("it serves from the start")
-	}
+	assert.True(t, s.Lease().NotServing, "it serves from the start")
 	wantRefusal(t, "with another key", s, serving("ann", 'x'), leadership.LeaseLost, "")
 	wantRefusal(t, "in the words of a successor", s, ready("ann", 'a'), leadership.NotEligible, "")
 	service, check := service.New(&past{snap: s}), leadership.TokenCheck{Election: "jobs", Token: s.Record.Token}
-	if _, err := service.CheckToken(t.Context(), check); err != nil {
-		t.Errorf("its token is checked: %v", err)
-	}
+	_, err := service.CheckToken(t.Context(), check)
+	assert.NoError(t, err, "its token is checked")
 	check.Write = true
-	if _, err := service.CheckToken(t.Context(), check); !errors.Is(err, leadership.NotReady) {
-		t.Errorf("its token is checked for a write: %v", err)
-	}
+	_, err = service.CheckToken(t.Context(), check)
+	assert.ErrorIs(t, err, leadership.NotReady, "its token is checked for a write")
 	told, ch, err := decided(s, serving("ann", 'a'))
 	if err != nil || told.Lease().NotServing || len(ch.Events) != 1 || ch.Events[0].Type != leadership.EventServing {
 		t.Errorf("it says so: %+v, %v", ch, err)
@@ -344,9 +325,7 @@ func TestALeaderDoesNotServeBeforeItSaysSoWherePolicyWantsThat(t *testing.T) {
 	if ch, err := serving("ann", 'a')(told); err != nil || !ch.Empty() {
 		t.Errorf("again: %+v, %v", ch, err)
 	}
-	if new(done(t, s, promoted(false))).Lease().NotServing {
-		t.Error("it does not serve though the policy does not ask")
-	}
+	assert.False(t, new(done(t, s, promoted(false))).Lease().NotServing, "it does not serve though the policy does not ask")
 	if s := done(t, held(t, 0), promoted(true)); s.Lease().NotServing {
 		t.Error("a leader of before does not serve")
 	}
@@ -457,9 +436,7 @@ func TestACopyOfReadyBindsNoSuccessorInALaterTerm(t *testing.T) {
 	s := limitedHeld(t, leadership.TermPolicy{})
 	s = play(t, s, 0, handOver("bob", time.Minute))
 	late := rule.Renewal{CandidateID: "bob", KeyHash: hash('b'), Token: s.Record.Token}
-	says := func(s rule.Snapshot) (rule.Change, error) {
-		return rule.Apply(s, leadership.SayReady{LeaseRequest: late.Request()})
-	}
+	says := applies(leadership.SayReady{LeaseRequest: late.Request()})
 	play(t, s, 0, says)
 	s = play(t, s, 0, released)
 	s = play(t, s, time.Second, by("ann"))

@@ -8,30 +8,37 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
 	"regent/leadership/rule"
 )
 
+// decision is a rule with its command.
+type decision = func(rule.Snapshot) (rule.Change, error)
+
+// applies decides on a command.
+func applies(c leadership.Command) decision {
+	return func(s rule.Snapshot) (rule.Change, error) { return rule.Apply(s, c) }
+}
+
 // limitedHeld is ann's lease of 10 s, granted at noon, under the policy.
 func limitedHeld(t *testing.T, p leadership.TermPolicy) rule.Snapshot {
 	t.Helper()
 	s := rule.Snapshot{Record: rule.Record{Election: "jobs"}, Now: noon, Guard: guard}
-	s = play(t, s, 0, func(s rule.Snapshot) (rule.Change, error) {
-		return rule.Apply(s, leadership.Configure{Config: leadership.Config{LeaseDuration: 10 * time.Second, Term: p}})
-	})
+	s = play(t, s, 0, applies(leadership.Configure{Config: leadership.Config{LeaseDuration: 10 * time.Second, Term: p}}))
 	return play(t, s, 0, by("ann"))
 }
 
 // play runs the rule a while later, as a store does, and requires that it is done.
-func play(t *testing.T, s rule.Snapshot, later time.Duration, rule func(rule.Snapshot) (rule.Change, error)) rule.Snapshot {
+func play(t *testing.T, s rule.Snapshot, later time.Duration, rule decision) rule.Snapshot {
 	t.Helper()
 	s, _ = playEvents(t, s, later, rule)
 	return s
 }
 
-func playEvents(t *testing.T, s rule.Snapshot, later time.Duration, decide func(rule.Snapshot) (rule.Change, error)) (rule.Snapshot, []leadership.Event) {
+func playEvents(t *testing.T, s rule.Snapshot, later time.Duration, decide decision) (rule.Snapshot, []leadership.Event) {
 	t.Helper()
 	s.Now = s.Now.Add(later)
 	ch, carried, err := rule.Codec{}.Decide(s, rule.Carried{}, decide)
@@ -46,24 +53,24 @@ func playEvents(t *testing.T, s rule.Snapshot, later time.Duration, decide func(
 	return s, ch.Events
 }
 
-func by(id leadership.CandidateID) func(rule.Snapshot) (rule.Change, error) {
+func by(id leadership.CandidateID) decision {
 	return func(s rule.Snapshot) (rule.Change, error) {
 		return rule.Acquire(s, rule.AcquireCommand{CandidateID: id, KeyHash: hash(id[0])})
 	}
 }
 
-func ordered(c leadership.Order) func(rule.Snapshot) (rule.Change, error) {
+func ordered(c leadership.Order) decision {
 	if c.Reason == "" {
 		c.Reason = "because"
 	}
 	if c.Actor == "" {
 		c.Actor = "op"
 	}
-	return func(s rule.Snapshot) (rule.Change, error) { return rule.Apply(s, c) }
+	return applies(c)
 }
 
 // reporting is ann's renewal with a report.
-func reporting(t *testing.T, token leadership.Token, report string) func(rule.Snapshot) (rule.Change, error) {
+func reporting(t *testing.T, token leadership.Token, report string) decision {
 	t.Helper()
 	text, err := leadership.ParseReport([]byte(report))
 	require.NoError(t, err)
@@ -72,7 +79,7 @@ func reporting(t *testing.T, token leadership.Token, report string) func(rule.Sn
 	}
 }
 
-func refusal(rule func(rule.Snapshot) (rule.Change, error), s rule.Snapshot) leadership.Reason {
+func refusal(rule decision, s rule.Snapshot) leadership.Reason {
 	_, err := rule(s)
 	var e *leadership.Error
 	if !errors.As(err, &e) || e.Detail == "" {
@@ -111,9 +118,7 @@ func TestEachRuleObeysEachOrderAndForgetsNone(t *testing.T) {
 		"deleted and recreated": func(t *testing.T, s rule.Snapshot) rule.Snapshot {
 			config := s.Record.Policy.Config
 			s = play(t, s, 0, deleted)
-			return play(t, s, 11*time.Second, func(s rule.Snapshot) (rule.Change, error) {
-				return rule.Apply(s, leadership.Configure{Config: config})
-			})
+			return play(t, s, 11*time.Second, applies(leadership.Configure{Config: config}))
 		},
 		"unlocked": func(t *testing.T, s rule.Snapshot) rule.Snapshot { return play(t, s, 0, unlocked) },
 		"carried": func(t *testing.T, s rule.Snapshot) rule.Snapshot {
@@ -143,12 +148,10 @@ func TestEachRuleObeysEachOrderAndForgetsNone(t *testing.T) {
 					s.Now = s.Now.Add(time.Second)
 				default:
 					s = play(t, s, time.Second, ordered(cmd))
-					if _, err := rule.Renew(s, annsLease); err != nil {
-						t.Errorf("renew: %v", err)
-					}
-					if _, err := by("ann")(s); err != nil {
-						t.Errorf("acquire by the leader: %v", err)
-					}
+					_, err := rule.Renew(s, annsLease)
+					assert.NoError(t, err, "renew")
+					_, err = by("ann")(s)
+					assert.NoError(t, err, "acquire by the leader")
 				}
 				s = run(t, s)
 				want := refused[name]
@@ -173,21 +176,21 @@ func TestOrderedEndComesAtThePromisedEndAndIsTakenBackByTheOrdersOwnLift(t *test
 	lift := ordered(leadership.Order{Kind: leadership.OrderLift, Override: "assign-3"})
 	evict := ordered(leadership.Order{Kind: leadership.OrderEvict})
 	for name, c := range map[string]struct {
-		orders  []func(rule.Snapshot) (rule.Change, error)
+		orders  []decision
 		because leadership.EndReason
 	}{
-		"drain":                        {[]func(rule.Snapshot) (rule.Change, error){drain}, leadership.EndsDrained},
-		"drain, resume":                {[]func(rule.Snapshot) (rule.Change, error){drain, resume}, ""},
-		"assign":                       {[]func(rule.Snapshot) (rule.Change, error){assign}, leadership.EndsHandOver},
-		"assign, lift":                 {[]func(rule.Snapshot) (rule.Change, error){assign, lift}, ""},
-		"assign, drain, resume":        {[]func(rule.Snapshot) (rule.Change, error){assign, drain, resume}, leadership.EndsHandOver},
-		"assign, drain, lift":          {[]func(rule.Snapshot) (rule.Change, error){assign, drain, lift}, leadership.EndsDrained},
-		"assign, drain, lift, resume":  {[]func(rule.Snapshot) (rule.Change, error){assign, drain, lift, resume}, ""},
-		"evict":                        {[]func(rule.Snapshot) (rule.Change, error){evict}, leadership.EndsEvicted},
-		"drain, evict, resume":         {[]func(rule.Snapshot) (rule.Change, error){drain, evict, resume}, leadership.EndsEvicted},
-		"evict, drain, resume":         {[]func(rule.Snapshot) (rule.Change, error){evict, drain, resume}, leadership.EndsEvicted},
-		"assign to bob, assign to ann": {[]func(rule.Snapshot) (rule.Change, error){assign, ordered(leadership.Order{Kind: leadership.OrderAssign, CandidateID: "ann", For: time.Minute})}, ""},
-		"drain, freeze instead":        {[]func(rule.Snapshot) (rule.Change, error){drain, ordered(leadership.Order{Kind: leadership.OrderPause, For: time.Minute})}, ""},
+		"drain":                        {[]decision{drain}, leadership.EndsDrained},
+		"drain, resume":                {[]decision{drain, resume}, ""},
+		"assign":                       {[]decision{assign}, leadership.EndsHandOver},
+		"assign, lift":                 {[]decision{assign, lift}, ""},
+		"assign, drain, resume":        {[]decision{assign, drain, resume}, leadership.EndsHandOver},
+		"assign, drain, lift":          {[]decision{assign, drain, lift}, leadership.EndsDrained},
+		"assign, drain, lift, resume":  {[]decision{assign, drain, lift, resume}, ""},
+		"evict":                        {[]decision{evict}, leadership.EndsEvicted},
+		"drain, evict, resume":         {[]decision{drain, evict, resume}, leadership.EndsEvicted},
+		"evict, drain, resume":         {[]decision{evict, drain, resume}, leadership.EndsEvicted},
+		"assign to bob, assign to ann": {[]decision{assign, ordered(leadership.Order{Kind: leadership.OrderAssign, CandidateID: "ann", For: time.Minute})}, ""},
+		"drain, freeze instead":        {[]decision{drain, ordered(leadership.Order{Kind: leadership.OrderPause, For: time.Minute})}, ""},
 	} {
 		s := limitedHeld(t, leadership.TermPolicy{})
 		for _, o := range c.orders {
@@ -214,13 +217,13 @@ func TestATripEndsTheTermAndBarsGrantsUntilThePromisedEndAndTheCandidateForTheCo
 	}
 	judge := leadership.Judge{Token: 1, Verdict: leadership.VerdictBad, Evidence: "nonsense", Actor: "v"}
 	for name, c := range map[string]struct {
-		rule        func(rule.Snapshot) (rule.Change, error)
+		rule        decision
 		why, detail string
 	}{
 		"over budget": {reporting(t, 1, `{"tokensUsed":101}`), "tokensUsed is 101, and its budget is 100", `{"budget":100,"counter":"tokensUsed","until":"2026-01-01T12:01:03Z","value":101}`},
 		"error rate":  {reporting(t, 1, `{"calls":5,"errors":3}`), "3 of 5 calls have failed, and at most 0.5 may", `{"calls":5,"errorRate":0.5,"errors":3,"until":"2026-01-01T12:01:03Z"}`},
 		"verdicts": {
-			func(s rule.Snapshot) (rule.Change, error) { return rule.Apply(s, judge) },
+			applies(judge),
 			"1 verifiers judged its work bad", `{"badVerdicts":1,"until":"2026-01-01T12:01:03Z","verdicts":1}`,
 		},
 	} {
@@ -230,19 +233,14 @@ func TestATripEndsTheTermAndBarsGrantsUntilThePromisedEndAndTheCandidateForTheCo
 			t.Errorf("%s: got %+v", name, e)
 		}
 		promised := noon.Add(10 * time.Second)
-		if _, err := by("bob")(at(s, promised.Add(guard-1))); !errors.Is(err, leadership.LeaseHeld) {
-			t.Errorf("%s: bob is granted before the promised end and the guard: %v", name, err)
-		}
-		if _, err := by("bob")(at(s, promised.Add(guard))); err != nil {
-			t.Errorf("%s: bob after the promised end: %v", name, err)
-		}
+		_, err := by("bob")(at(s, promised.Add(guard-1)))
+		assert.ErrorIs(t, err, leadership.LeaseHeld, "%s: bob is granted before the promised end and the guard", name)
+		_, err = by("bob")(at(s, promised.Add(guard)))
+		assert.NoError(t, err, "%s: bob after the promised end", name)
 		until := noon.Add(3*time.Second + cooldown)
-		if got := refusal(by("ann"), at(s, until.Add(-1))); got != leadership.ReasonBanned {
-			t.Errorf("%s: ann within the cooldown: %v", name, got)
-		}
-		if _, err := by("ann")(at(s, until)); err != nil {
-			t.Errorf("%s: ann after the cooldown: %v", name, err)
-		}
+		assert.Equal(t, leadership.ReasonBanned, refusal(by("ann"), at(s, until.Add(-1))), "%s: ann within the cooldown", name)
+		_, err = by("ann")(at(s, until))
+		assert.NoError(t, err, "%s: ann after the cooldown", name)
 		again := reporting(t, 1, `{"tokensUsed":102,"calls":9,"errors":9}`)
 		if _, err := again(s); !errors.Is(err, leadership.LeaseLost) || refusal(again, s) != leadership.ReasonDeposed || !strings.Contains(err.Error(), c.why) {
 			t.Errorf("%s: after a lost reply: %v", name, err)
@@ -290,17 +288,13 @@ func TestTrippedCandidateLeadsOnProbationAndEachTripDoublesItsCooldownUpToADay(t
 			t.Fatalf("trip %d: %+v", i+1, all)
 		}
 		s = play(t, play(t, s, want, long), 0, long) // and again
-		if s.Record.LeaseDuration != leadership.ProbationLease {
-			t.Fatalf("on probation the lease is %v", s.Record.LeaseDuration)
-		}
+		require.Equal(t, leadership.ProbationLease, s.Record.LeaseDuration, "on probation the lease")
 		if x := rule.Explain(s, "ann"); !x.Leads || len(x.Causes) != 1 || x.Causes[0].Code != leadership.ReasonProbation || x.Causes[0].Left != want {
 			t.Errorf("explained as %+v", x)
 		}
 	}
 	forgotten := play(t, play(t, s, 0, reporting(t, s.Record.Token, `{"tasks":2}`)), 2*24*time.Hour, long)
-	if forgotten.Record.LeaseDuration != time.Hour {
-		t.Errorf("a day after its ban its lease is %v", forgotten.Record.LeaseDuration)
-	}
+	assert.Equal(t, time.Hour, forgotten.Record.LeaseDuration, "a day after its ban its lease")
 	var last []leadership.Event
 	for left := 24 * time.Hour; left > 0; left -= 9 * time.Second { // it leads for one cooldown
 		s, last = playEvents(t, s, min(9*time.Second, left), reporting(t, s.Record.Token, `{}`))
@@ -322,7 +316,7 @@ func TestAProbationThatIsOverIsForgottenHoweverTheTermEnds(t *testing.T) {
 		"expired":  func(s rule.Snapshot) rule.Snapshot { return play(t, s, time.Minute, rule.Expire) },
 		"run out":  func(s rule.Snapshot) rule.Snapshot { return at(s, s.Now.Add(time.Minute)) },
 		"handed over": func(s rule.Snapshot) rule.Snapshot {
-			for _, rule := range []func(rule.Snapshot) (rule.Change, error){handOver("bob", time.Minute), ready("bob", 'b'), yield, byBob} {
+			for _, rule := range []decision{handOver("bob", time.Minute), ready("bob", 'b'), yield, byBob} {
 				s = play(t, s, 0, rule)
 			}
 			return s
@@ -374,9 +368,7 @@ func TestBanThatStandsIsNeverForgottenForOthersThatTrip(t *testing.T) {
 	s = at(s, s.Now.Add(e.RetryAfter-11*time.Second))
 	trips(most)
 	for n := 1; n <= most; n++ { // the first ban is over
-		if got := refusal(by(leadership.CandidateID(fmt.Sprintf("agent-%d", n))), s); got != leadership.ReasonBanned {
-			t.Errorf("agent-%d: %v", n, got)
-		}
+		assert.Equal(t, leadership.ReasonBanned, refusal(by(leadership.CandidateID(fmt.Sprintf("agent-%d", n))), s), "agent-%d", n)
 	}
 }
 
@@ -395,19 +387,13 @@ func TestLeaderWithoutProgressIsOutAtStuckAfterAndItsSuccessorLeadsAfterTheGuard
 		t.Errorf("progress moves the end to %v", ch.Record.EndsBy)
 	}
 	late := reporting(t, 1, `{"progress":2,"tasks":1}`)
-	if got := refusal(late, at(s, out)); got != leadership.ReasonDeposed {
-		t.Errorf("progress at the end: %v", got)
-	}
-	if got := refusal(by("ann"), at(s, out.Add(guard))); got != leadership.ReasonBanned {
-		t.Errorf("the stuck leader itself is granted before its end is recorded: %v", got)
-	}
+	assert.Equal(t, leadership.ReasonDeposed, refusal(late, at(s, out)), "progress at the end")
+	assert.Equal(t, leadership.ReasonBanned, refusal(by("ann"), at(s, out.Add(guard))), "the stuck leader itself is granted before its end is recorded")
 	next, events := playEvents(t, at(s, out.Add(guard)), 0, by("bob"))
 	if e := events[0]; e.Type != leadership.EventDeposed || e.Detail != `{"endsBecause":"stuck","progress":1,"stuckAfterMs":25000,"until":"2026-01-01T12:01:30Z"}` || e.Reason == "" || next.Record.LeaderID != "bob" {
 		t.Errorf("got %+v", events)
 	}
-	if got := refusal(by("ann"), at(next, next.Now.Add(30*time.Second))); got != leadership.ReasonBanned {
-		t.Errorf("deposed, ann hears %v", got)
-	}
+	assert.Equal(t, leadership.ReasonBanned, refusal(by("ann"), at(next, next.Now.Add(30*time.Second))), "deposed, ann hears")
 }
 
 func TestLeaderWithoutProgressThatReleasesAtItsDeadlineIsKeptOut(t *testing.T) {
@@ -418,19 +404,13 @@ func TestLeaderWithoutProgressThatReleasesAtItsDeadlineIsKeptOut(t *testing.T) {
 	if e := events[0]; e.Type != leadership.EventReleased || e.Reason == "" || e.Detail != `{"endsBecause":"stuck","progress":0,"stuckAfterMs":20000,"until":"2026-01-01T12:01:19Z"}` {
 		t.Errorf("got %+v", e)
 	}
-	if got := refusal(by("ann"), s); got != leadership.ReasonBanned {
-		t.Errorf("ann: %v", got)
-	}
-	if got := refusal(by("bob"), s); got != "<nil>" {
-		t.Errorf("bob, after a release: %v", got)
-	}
+	assert.Equal(t, leadership.ReasonBanned, refusal(by("ann"), s), "ann")
+	assert.EqualValues(t, "<nil>", refusal(by("bob"), s), "bob, after a release")
 }
 
 // limits configures the limits of a term, and nothing else.
-func limits(p leadership.TermPolicy) func(rule.Snapshot) (rule.Change, error) {
-	return func(s rule.Snapshot) (rule.Change, error) {
-		return rule.Apply(s, leadership.Configure{Config: leadership.Config{Term: p}})
-	}
+func limits(p leadership.TermPolicy) decision {
+	return applies(leadership.Configure{Config: leadership.Config{Term: p}})
 }
 
 func TestLimitThatIsNoLongerConfiguredIsLiftedAtOnce(t *testing.T) {

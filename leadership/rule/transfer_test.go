@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -27,7 +28,7 @@ func elsewhere() rule.Snapshot {
 }
 
 // done is s after a command that cannot fail.
-func done(t *testing.T, s rule.Snapshot, rules ...func(rule.Snapshot) (rule.Change, error)) rule.Snapshot {
+func done(t *testing.T, s rule.Snapshot, rules ...decision) rule.Snapshot {
 	t.Helper()
 	for _, rule := range rules {
 		ch, err := rule(s)
@@ -41,10 +42,8 @@ func deleted(s rule.Snapshot) (rule.Change, error) {
 	return rule.Apply(s, leadership.Delete{Force: true})
 }
 
-func configured(lock time.Duration) func(rule.Snapshot) (rule.Change, error) {
-	return func(s rule.Snapshot) (rule.Change, error) {
-		return rule.Apply(s, leadership.Configure{Config: leadership.Config{LockDelay: lock}})
-	}
+func configured(lock time.Duration) decision {
+	return applies(leadership.Configure{Config: leadership.Config{LockDelay: lock}})
 }
 
 func released(s rule.Snapshot) (rule.Change, error) {
@@ -107,9 +106,7 @@ func TestACarriedElectionGoesOnAndIsGrantedWhenTheOldLeaseIsOver(t *testing.T) {
 			t.Errorf("%s: the next leader is told that the last term was ended by %q, want %q", name, because, c.because)
 		}
 		rest.Standing.Ended, want.Standing.Created = want.Standing.Ended, c.from.Lease().CreatedAt
-		if diff := cmp.Diff(want, rest); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		assert.Empty(t, cmp.Diff(want, rest), "%s (-want +got)", name)
 		if got.Record.Revision <= c.from.Record.Revision && c.event != "" {
 			t.Errorf("%s: revision %d follows %d", name, got.Record.Revision, c.from.Record.Revision)
 		}
@@ -231,9 +228,7 @@ func TestARaisedElectionIsPastEverythingAndLocked(t *testing.T) {
 			continue
 		}
 		want := leadership.Event{Election: "jobs", Revision: 1000, Token: 1000, Type: c.event, PreviousLeaderID: c.s.Record.LeaderID}
-		if diff := cmp.Diff([]leadership.Event{want}, ch.Events); diff != "" {
-			t.Errorf("%s: events (-want +got):\n%s", name, diff)
-		}
+		assert.Empty(t, cmp.Diff([]leadership.Event{want}, ch.Events), "%s: events (-want +got)", name)
 		s := apply(c.s, ch)
 		r := s.Record
 		if r.Token != 1000 || r.Revision != 1000 || r.LeaderID != "" || r.Deleted != c.deleted || r.Policy != c.s.Record.Policy || opensAfter(s) != c.opens {

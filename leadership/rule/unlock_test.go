@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -49,13 +50,9 @@ func waits(t *testing.T) map[string]rule.Snapshot {
 	both.Record.Policy.LockDelay = time.Hour
 
 	forced := long
-	for _, rule := range []func(rule.Snapshot) (rule.Change, error){
-		func(s rule.Snapshot) (rule.Change, error) {
-			return rule.Apply(s, leadership.Delete{Force: true})
-		},
-		func(s rule.Snapshot) (rule.Change, error) {
-			return rule.Apply(s, leadership.Configure{})
-		},
+	for _, rule := range []decision{
+		applies(leadership.Delete{Force: true}),
+		applies(leadership.Configure{}),
 	} {
 		ch, err := rule(forced)
 		require.NoError(t, err)
@@ -69,10 +66,9 @@ func waits(t *testing.T) map[string]rule.Snapshot {
 func TestUnlockEndsEachWaitAndTheNextLeaderHasTheNextToken(t *testing.T) {
 	t.Parallel()
 	for name, s := range waits(t) {
-		if _, err := acquireAs(s, 'b'); !errors.Is(err, leadership.LeaseHeld) {
-			t.Fatalf("%s: before: %v, want %s", name, err, leadership.LeaseHeld)
-		}
-		_, err := unlock(s, "")
+		_, err := acquireAs(s, 'b')
+		require.ErrorIs(t, err, leadership.LeaseHeld, "%s: before", name)
+		_, err = unlock(s, "")
 		ch, err := unlock(s, sentence(err))
 		if err != nil || len(ch.Events) == 0 {
 			t.Fatalf("%s: %+v, %v", name, ch, err)
@@ -85,18 +81,15 @@ func TestUnlockEndsEachWaitAndTheNextLeaderHasTheNextToken(t *testing.T) {
 			t.Errorf("%s: the event names %q as the leader before", name, e.PreviousLeaderID)
 		}
 		after := apply(s, ch)
-		if err := rule.Verify(after, rule.Newest{Revision: e.Revision, Token: e.Token}); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		assert.NoError(t, rule.Verify(after, rule.Newest{Revision: e.Revision, Token: e.Token}), name)
 		if l := after.Lease(); l.State != leadership.Vacant || l.LockedFor != 0 || l.Token != 1 {
 			t.Errorf("%s: unlocked, it is %+v", name, l)
 		}
 		if ch, err := acquireAs(after, 'b'); err != nil || ch.Record.Token != 2 {
 			t.Errorf("%s: the next grant: token %d, %v", name, ch.Record.Token, err)
 		}
-		if _, err := rule.Renew(after, rule.Renewal{Election: "jobs", CandidateID: "ann", KeyHash: hash('a'), Token: 1}); !errors.Is(err, leadership.LeaseLost) {
-			t.Errorf("%s: the former leader renews: %v, want %s", name, err, leadership.LeaseLost)
-		}
+		_, err = rule.Renew(after, rule.Renewal{Election: "jobs", CandidateID: "ann", KeyHash: hash('a'), Token: 1})
+		assert.ErrorIs(t, err, leadership.LeaseLost, "%s: the former leader renews", name)
 	}
 }
 
@@ -134,13 +127,11 @@ func TestTheSentenceNamesTheEndOfTheWait(t *testing.T) {
 			t.Fatalf("%s: %v", name, bad)
 		}
 		s.Now = end.Add(-time.Nanosecond)
-		if _, err := acquireAs(s, 'b'); !errors.Is(err, leadership.LeaseHeld) {
-			t.Errorf("%s: right before: %v, want %s", name, err, leadership.LeaseHeld)
-		}
+		_, err = acquireAs(s, 'b')
+		assert.ErrorIs(t, err, leadership.LeaseHeld, "%s: right before", name)
 		s.Now = end
-		if _, err := acquireAs(s, 'b'); err != nil {
-			t.Errorf("%s: then: %v", name, err)
-		}
+		_, err = acquireAs(s, 'b')
+		assert.NoError(t, err, "%s: then", name)
 	}
 }
 

@@ -8,6 +8,9 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/rule"
 	"regent/leadership/service"
@@ -38,9 +41,8 @@ func (r *read) Look(ctx context.Context, id rule.LogID) (rule.Log, error) {
 
 func (r *read) amend(t *testing.T, change func(rule.Log) (rule.LogChange, error)) {
 	t.Helper()
-	if _, err := r.Amend(t.Context(), theJournal, change); err != nil {
-		t.Fatal(err)
-	}
+	_, err := r.Amend(t.Context(), theJournal, change)
+	require.NoError(t, err)
 }
 
 func (r *read) page(t *testing.T, q leadership.JournalRequest) (leadership.JournalPage, error) {
@@ -82,9 +84,8 @@ func newJournal(t *testing.T) *read {
 }
 
 func TestAReaderFromBeforeARestoreBeginsAnew(t *testing.T) {
-	if _, err := newJournal(t).page(t, leadership.JournalRequest{After: 3}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := newJournal(t).page(t, leadership.JournalRequest{After: 3})
+	require.NoError(t, err)
 	for _, restored := range []leadership.Token{1000, 2000} { // the backup has entry 1 alone
 		r := &read{Journal: memory.New(memory.Config{})}
 		r.amend(t, opens(5))
@@ -152,7 +153,6 @@ func TestAReaderOfAJournalSeesEachEntryOrIsToldWhereToStart(t *testing.T) {
 		t.Errorf("trimmed: %v", err)
 	}
 	r.from = 4
-	if _, err := r.page(t, leadership.JournalRequest{After: 2}); !errors.Is(err, leadership.RecordCorrupt) {
-		t.Errorf("an entry is lost: %v", err)
-	}
+	_, err = r.page(t, leadership.JournalRequest{After: 2})
+	assert.ErrorIs(t, err, leadership.RecordCorrupt, "an entry is lost")
 }

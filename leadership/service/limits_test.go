@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"regent/leadership"
 )
 
@@ -21,8 +23,6 @@ func TestAValueAtItsLimitIsAccepted(t *testing.T) {
 		"a URI":           errOf(oneOf(nil, "x:"+long(leadership.MaxURIBytes-2), 1)),
 		"data":            errOf(oneOf([]byte(data), "", len(data))),
 	} {
-		if err != nil {
-			t.Errorf("%s at its limit: %v", name, err)
-		}
+		assert.NoError(t, err, "%s at its limit", name)
 	}
 }

@@ -59,9 +59,7 @@ func TestKeysOfFilesSign(t *testing.T) {
 			if err == nil {
 				_, err = keys.Verify(text, time.UnixMilli(issued), statement.Want{})
 			}
-			if err != nil {
-				t.Fatalf("%s: %v", by, err)
-			}
+			require.NoError(t, err, by)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package statement_test
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -105,9 +105,8 @@ func testSourceKeepsKeys(t *testing.T) {
 			t.Errorf("%s: %v, asked %d times; want good %t, %d times", step.what, err, p.asked, step.good, step.asked)
 		}
 	}
-	if _, err := source.Verify(t.Context(), texts[next], now.Add(67*time.Minute), statement.Want{}); !errors.Is(err, leadership.StoreUnavailable) {
-		t.Errorf("without keys: %v", err)
-	}
+	_, err := source.Verify(t.Context(), texts[next], now.Add(67*time.Minute), statement.Want{})
+	assert.ErrorIs(t, err, leadership.StoreUnavailable, "without keys")
 }
 
 // A server that hangs delays verifiers that have keys a little, and others while they wait.
@@ -134,9 +133,8 @@ func TestAServerThatHangsHardlyDelaysVerifiers(t *testing.T) {
 			p := &publisher{status: http.StatusOK, set: old.KeySet()}
 			source := newSource(t, p)
 			good, now := sign(t, old), time.UnixMilli(issued)
-			if _, err := source.Verify(t.Context(), good, now, statement.Want{}); err != nil {
-				t.Fatal(err)
-			}
+			_, err := source.Verify(t.Context(), good, now, statement.Want{})
+			require.NoError(t, err)
 			p.hangs, now = true, now.Add(test.age)
 			first := good
 			if test.unknown {
@@ -153,7 +151,7 @@ func TestAServerThatHangsHardlyDelaysVerifiers(t *testing.T) {
 				}
 			})
 			synctest.Wait() // it asks
-			_, err := source.Verify(t.Context(), good, now, statement.Want{})
+			_, err = source.Verify(t.Context(), good, now, statement.Want{})
 			if took := time.Since(begin); (err == nil) != (test.age < time.Hour) || took != test.second || p.asked != 2 {
 				t.Errorf("%s: another one: %v after %v, asked %d times", test.what, err, took, p.asked)
 			}

@@ -66,9 +66,8 @@ func follow(w *telemetrytest.Fixture, applied leadership.Index) {
 	w.Helper()
 	id := leadership.CandidateID(fmt.Sprint("follower-", applied))
 	join(w, "jobs", id, leadership.RoleFollower, 0)
-	if _, err := w.Service.ReadJournal(w.Context(), leadership.JournalRequest{Election: "jobs", After: applied, Member: id, Applied: applied}); err != nil {
-		w.Fatal(err)
-	}
+	_, err := w.Service.ReadJournal(w.Context(), leadership.JournalRequest{Election: "jobs", After: applied, Member: id, Applied: applied})
+	require.NoError(w, err)
 	w.Settle(2 * time.Second)
 }
 
@@ -145,9 +144,8 @@ func TestEachSituationCrossesTheThresholdOfItsAlert(t *testing.T) {
 				ann := w.Lead("jobs", "ann")
 				for i := range leadership.Index(3) {
 					r := leadership.AppendRequest{LeaseRequest: ann, After: 500 * i, Entries: slices.Repeat([]leadership.Entry{{Data: []byte("1")}}, 500)}
-					if _, err := w.Service.AppendJournal(w.Context(), r); err != nil {
-						w.Fatal(err)
-					}
+					_, err := w.Service.AppendJournal(w.Context(), r)
+					require.NoError(w, err)
 				}
 				follow(w, 500)
 			},
@@ -165,9 +163,7 @@ func TestEachSituationCrossesTheThresholdOfItsAlert(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, ok := alerts(t)[name]
-			if !ok {
-				t.Fatalf("there is no alert %s", name)
-			}
+			require.True(t, ok, "there is no alert %s", name)
 			story(t, func(w *telemetrytest.Fixture) {
 				var labels []string
 				if c.label != "" {

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -20,9 +21,8 @@ import (
 func ballot(w *telemetrytest.Fixture, e leadership.Election, p leadership.BallotPolicy) {
 	w.Helper()
 	c := leadership.Configure{Config: leadership.Config{Ballot: p}}
-	if _, err := w.Service.Do(w.Context(), c.In(e)); err != nil {
-		w.Fatal(err)
-	}
+	_, err := w.Service.Do(w.Context(), c.In(e))
+	require.NoError(w, err)
 }
 
 // bid asks for the lease without waiting, and returns why it was refused; "" if it was granted.
@@ -57,9 +57,7 @@ func TestABallotIsTimedFromItsFirstBidToItsGrantAndEachBidIsCounted(t *testing.T
 			}
 		}
 		w.Settle(400 * time.Millisecond)
-		if why := bid(w, "jobs", "bob", 3); why != "" {
-			w.Fatalf("bob is refused for %q", why)
-		}
+		require.Empty(w, bid(w, "jobs", "bob", 3), "bob is refused")
 		want(w, w.Read().Since(before), map[string]float64{
 			"regent.ballots.bids": 3, "regent.ballots.duration:count": 1, "regent.ballots.duration:sum": 0.4,
 			"regent.leadership.changes{type=acquired}": 1, "regent.elections{state=held}": 1, "regent.elections{state=vacant}": -1,
@@ -80,13 +78,10 @@ func TestABidThatIsTakenBackIsNoBid(t *testing.T) {
 		bid(w, "jobs", "ann", 1)
 		bid(w, "jobs", "bob", 2)
 		for _, gone := range []leadership.CandidateID{"ann", "bob"} {
-			if _, err := service.New(w.Metrics.Store(store)).Do(t.Context(), leadership.Withdraw{Election: "jobs", CandidateID: gone}); err != nil {
-				t.Fatal(err)
-			}
+			_, err := service.New(w.Metrics.Store(store)).Do(t.Context(), leadership.Withdraw{Election: "jobs", CandidateID: gone})
+			require.NoError(t, err)
 		}
-		if n := w.Read().Since(before)["regent.ballots.bids"]; n != 2 {
-			t.Errorf("%v bids, want 2", n)
-		}
+		assert.EqualValues(t, 2, w.Read().Since(before)["regent.ballots.bids"], "bids")
 	})
 }
 
@@ -115,9 +110,8 @@ func TestATermThatEndsForABetterCandidateIsAPreemption(t *testing.T) {
 func join(w *telemetrytest.Fixture, e leadership.Election, c leadership.CandidateID, role leadership.Role, seen leadership.Token) {
 	w.Helper()
 	r := leadership.JoinRequest{Election: e, CandidateID: c, Role: role, TTL: time.Minute, SeenToken: seen}
-	if _, err := w.Service.Join(w.Context(), r); err != nil {
-		w.Fatal(err)
-	}
+	_, err := w.Service.Join(w.Context(), r)
+	require.NoError(w, err)
 }
 
 func TestMembersAreCountedByRoleWhileTheyAreHere(t *testing.T) {

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/telemetry/telemetrytest"
 )
@@ -11,9 +13,8 @@ import (
 // handOver lets the leader name a successor.
 func handOver(w *telemetrytest.Fixture, lease leadership.LeaseRequest, to leadership.CandidateID, within time.Duration) {
 	w.Helper()
-	if _, err := w.Service.Do(w.Context(), leadership.HandOver{LeaseRequest: lease, To: to, Within: within}); err != nil {
-		w.Fatal(err)
-	}
+	_, err := w.Service.Do(w.Context(), leadership.HandOver{LeaseRequest: lease, To: to, Within: within})
+	require.NoError(w, err)
 }
 
 // moved returns what has changed of the hand-overs.
@@ -27,13 +28,11 @@ func TestAHandOverIsCountedAndItsGapIsTimed(t *testing.T) {
 		ann := w.Lead("jobs", "ann")
 		handOver(w, ann, "bob", time.Minute)
 		w.Settle(5 * time.Second)
-		if _, err := w.Service.Do(w.Context(), leadership.SayReady{LeaseRequest: leadership.LeaseRequest{Election: "jobs", CandidateID: "bob", Key: w.Key("bob"), Token: ann.Token}}); err != nil {
-			w.Fatal(err)
-		}
+		_, err := w.Service.Do(w.Context(), leadership.SayReady{LeaseRequest: leadership.LeaseRequest{Election: "jobs", CandidateID: "bob", Key: w.Key("bob"), Token: ann.Token}})
+		require.NoError(w, err)
 		w.Settle(2 * time.Second)
-		if _, err := w.Service.Do(w.Context(), leadership.Yield{LeaseRequest: ann}); err != nil {
-			w.Fatal(err)
-		}
+		_, err = w.Service.Do(w.Context(), leadership.Yield{LeaseRequest: ann})
+		require.NoError(w, err)
 		w.Settle(100 * time.Millisecond)
 		w.Lead("jobs", "bob")
 		now := moved(w, before)
@@ -70,9 +69,8 @@ func TestTheDepthOfDelegatedElectionsIsShown(t *testing.T) {
 		delegate := func(lease leadership.LeaseRequest, child string) {
 			w.Helper()
 			l := leadership.Limits{Depth: leadership.AsParent, Children: leadership.AsParent, Budget: leadership.AsParent}
-			if _, err := w.Service.Delegate(w.Context(), leadership.DelegateRequest{LeaseRequest: lease, Child: child, Limits: l}); err != nil {
-				w.Fatal(err)
-			}
+			_, err := w.Service.Delegate(w.Context(), leadership.DelegateRequest{LeaseRequest: lease, Child: child, Limits: l})
+			require.NoError(w, err)
 		}
 		ann := w.Lead("jobs", "ann")
 		delegate(ann, "a")
@@ -82,9 +80,8 @@ func TestTheDepthOfDelegatedElectionsIsShown(t *testing.T) {
 		if n, depth := now["regent.elections.delegated"], now["regent.elections.depth"]; n != 3 || depth != 2 {
 			w.Errorf("%v delegated elections, the deepest at %v; want 3, and 2", n, depth)
 		}
-		if _, err := w.Service.Do(w.Context(), leadership.Delete{Election: "jobs.a.x"}); err != nil {
-			w.Fatal(err)
-		}
+		_, err := w.Service.Do(w.Context(), leadership.Delete{Election: "jobs.a.x"})
+		require.NoError(w, err)
 		if n, depth := w.Read()["regent.elections.delegated"], w.Read()["regent.elections.depth"]; n != 2 || depth != 1 {
 			w.Errorf("after one was deleted, %v delegated elections, the deepest at %v; want 2, and 1", n, depth)
 		}
@@ -95,20 +92,17 @@ func TestWhatLeadersLeaveBehindIsMeasured(t *testing.T) {
 	story(t, func(w *telemetrytest.Fixture) {
 		before := w.Read()
 		ann := w.Lead("jobs", "ann")
-		if _, err := w.Service.PutCheckpoint(w.Context(), leadership.CheckpointRequest{LeaseRequest: ann, Sequence: 1, Data: []byte(`{"done":4}`)}); err != nil {
-			w.Fatal(err)
-		}
+		_, err := w.Service.PutCheckpoint(w.Context(), leadership.CheckpointRequest{LeaseRequest: ann, Sequence: 1, Data: []byte(`{"done":4}`)})
+		require.NoError(w, err)
 		appended := leadership.AppendRequest{LeaseRequest: ann, Entries: []leadership.Entry{{Data: []byte(`12`)}, {Data: []byte(`345`)}}}
-		if _, err := w.Service.AppendJournal(w.Context(), appended); err != nil {
-			w.Fatal(err)
-		}
+		_, err = w.Service.AppendJournal(w.Context(), appended)
+		require.NoError(w, err)
 		appended.After = 1
 		if _, err := w.Service.AppendJournal(w.Context(), appended); err == nil {
 			w.Error("an append after the wrong index was not refused")
 		}
-		if _, err := w.Service.SnapshotJournal(w.Context(), leadership.SnapshotRequest{LeaseRequest: ann, UpTo: 2, URI: "gs://bucket/state"}); err != nil {
-			w.Fatal(err)
-		}
+		_, err = w.Service.SnapshotJournal(w.Context(), leadership.SnapshotRequest{LeaseRequest: ann, UpTo: 2, URI: "gs://bucket/state"})
+		require.NoError(w, err)
 		now := w.Read().Since(before)
 		for name, want := range map[string]float64{
 			"regent.ledger.size:sum{op=checkpoint}":                            10,

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
@@ -44,9 +45,7 @@ func of(v telemetrytest.Values) map[string]float64 {
 
 func want(w *telemetrytest.Fixture, got telemetrytest.Values, want map[string]float64) {
 	w.Helper()
-	if diff := cmp.Diff(want, of(got)); diff != "" {
-		w.Errorf("-want +got:\n%s", diff)
-	}
+	assert.Empty(w, cmp.Diff(want, of(got)), "-want +got")
 }
 
 func TestEveryMetricFollowsTheLifeOfAnElection(t *testing.T) {
@@ -57,9 +56,7 @@ func TestEveryMetricFollowsTheLifeOfAnElection(t *testing.T) {
 			does()
 			synctest.Wait()
 			after := w.Read()
-			if diff := cmp.Diff(moves, of(after.Since(before))); diff != "" {
-				w.Errorf("%s: -want +got:\n%s", what, diff)
-			}
+			assert.Empty(w, cmp.Diff(moves, of(after.Since(before))), "%s: -want +got", what)
 			before = after
 		}
 		var ann, bob leadership.LeaseRequest
@@ -199,9 +196,7 @@ func TestALateGrantIsNoTransitionIfNoCandidateWaited(t *testing.T) {
 			w.Errorf("leaderless for %v s although no candidate waits", s)
 		}
 		w.Lead("jobs", "bob")
-		if n := w.Read().Sum("regent.leadership.transition.duration:count"); n != 0 {
-			w.Errorf("%v transitions, although no candidate waited in the hour between", n)
-		}
+		assert.Zero(w, w.Read().Sum("regent.leadership.transition.duration:count"), "transitions, although no candidate waited in the hour between")
 	})
 }
 
@@ -211,9 +206,8 @@ func TestALateTransitionCountsTheTimeThatACandidateWaited(t *testing.T) {
 		require.NoError(w, err)
 		w.Lead("jobs", "ann")
 		w.Settle(time.Hour)
-		if _, err := w.Acquire("jobs", "bob", time.Minute); err != nil {
-			w.Fatal(err)
-		}
+		_, err = w.Acquire("jobs", "bob", time.Minute)
+		require.NoError(w, err)
 		if s := w.Read()["regent.leadership.transition.duration:sum{after=expired}"]; s != 30 {
 			w.Errorf("a transition of %v s, want the 30 that bob waited", s)
 		}
@@ -229,15 +223,11 @@ func TestAnActThatMayHaveBeenSentInTimeIsNoSplitBrain(t *testing.T) {
 		w.Lead("jobs", "bob")
 		w.Settle(4 * time.Second)
 		w.Service.Renew(w.Context(), ann)
-		if n := w.Read().Sum("regent.leadership.splitbrain"); n != 0 {
-			w.Errorf("%v acts counted", n)
-		}
+		assert.Zero(w, w.Read().Sum("regent.leadership.splitbrain"), "acts counted")
 		w.Settle(2 * time.Second)
 		w.Service.BatchRenew(w.Context(), []leadership.LeaseRequest{ann})
 		w.Service.BatchCheckTokens(w.Context(), []leadership.TokenCheck{{Election: "jobs", Token: 1}, {Election: "jobs2", Token: 1}})
-		if n := w.Read().Sum("regent.leadership.splitbrain"); n != 2 {
-			w.Errorf("%v acts counted, want the renewal and the check of jobs", n)
-		}
+		assert.EqualValues(w, 2, w.Read().Sum("regent.leadership.splitbrain"), "acts counted")
 	})
 }
 
@@ -319,16 +309,14 @@ func TestAMissedGrantDoesNotMakeAnElectionLeaderless(t *testing.T) {
 			t.Errorf("leaderless for %v s, want 30", s)
 		}
 		for n := range 4 {
-			if _, err := elsewhere.Acquire(t.Context(), leadership.AcquireRequest{Election: leadership.Election(fmt.Sprint("jobs-", n)), CandidateID: "bob"}); err != nil {
-				t.Fatal(err)
-			}
+			_, err := elsewhere.Acquire(t.Context(), leadership.AcquireRequest{Election: leadership.Election(fmt.Sprint("jobs-", n)), CandidateID: "bob"})
+			require.NoError(t, err)
 		}
 		if got := w.Read(); got["regent.elections.leaderless"] != 30 || got["regent.elections{state=vacant}"] != 1 {
 			t.Errorf("got %v, want the fifth alone", of(got))
 		}
-		if _, err := elsewhere.Acquire(t.Context(), leadership.AcquireRequest{Election: "jobs-4", CandidateID: "bob"}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := elsewhere.Acquire(t.Context(), leadership.AcquireRequest{Election: "jobs-4", CandidateID: "bob"})
+		require.NoError(t, err)
 		if s := w.Read()["regent.elections.leaderless"]; s != 0 {
 			t.Errorf("leaderless for %v s although each has a leader", s)
 		}
@@ -360,12 +348,10 @@ func TestALeaseThatRanOutElsewhereEndedAtItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New(memory.Config{})
 		w, elsewhere := telemetrytest.On(t, store), service.New(store.Open())
-		if _, err := elsewhere.Acquire(t.Context(), leadership.AcquireRequest{Election: "far", CandidateID: "ann"}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := w.Service.Get(t.Context(), "far"); err != nil {
-			t.Fatal(err)
-		}
+		_, err := elsewhere.Acquire(t.Context(), leadership.AcquireRequest{Election: "far", CandidateID: "ann"})
+		require.NoError(t, err)
+		_, err = w.Service.Get(t.Context(), "far")
+		require.NoError(t, err)
 		w.Settle(38 * time.Second)
 		expired := leadership.Event{Election: "far", Revision: 2, Type: leadership.EventExpired, At: time.Now(), PreviousLeaderID: "ann", Token: 1}
 		w.Metrics.Bus(deliver{expired}).Run(t.Context(), func(leadership.Event) {}, func(bool) {})

@@ -11,6 +11,8 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/stretchr/testify/assert"
+
 	"regent/leadership/telemetry"
 )
 
@@ -57,9 +59,7 @@ func TestALogLineIsAsCloudLoggingReadsIt(t *testing.T) {
 				t.Errorf("the time is there: %t", ok)
 			}
 			delete(got, "time")
-			if diff := gocmp.Diff(c.want, got); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
+			assert.Empty(t, gocmp.Diff(c.want, got), "-want +got")
 		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -31,16 +32,13 @@ func wantNamed(w *telemetrytest.Fixture, when string, want map[string]float64) {
 			got[name] = value
 		}
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		w.Errorf("%s: -want +got:\n%s", when, diff)
-	}
+	assert.Empty(w, cmp.Diff(want, got), "%s: -want +got", when)
 }
 
 func deleteElection(w *telemetrytest.Fixture, e leadership.Election) {
 	w.Helper()
-	if _, err := w.Service.Do(w.Context(), leadership.Delete{Election: e, Force: true}); err != nil {
-		w.Fatal(err)
-	}
+	_, err := w.Service.Do(w.Context(), leadership.Delete{Election: e, Force: true})
+	require.NoError(w, err)
 }
 
 func TestElectionsThatMatchAreShownByNameUntilTheyAreDeleted(t *testing.T) {
@@ -103,9 +101,8 @@ func TestOfAnElectionWithSeatsTheFreeOnesAreShown(t *testing.T) {
 	story(t, func(w *telemetrytest.Fixture) {
 		byName(w, "gpu")
 		seats := leadership.Configure{Election: "gpu", Config: leadership.Config{Seats: 2}}
-		if _, err := w.Service.Do(w.Context(), seats); err != nil {
-			t.Fatal(err)
-		}
+		_, err := w.Service.Do(w.Context(), seats)
+		require.NoError(t, err)
 		w.Lead("gpu", "ann")
 		wantNamed(w, "ann leads", map[string]float64{
 			"led{election=gpu}": 1, "seats.free{election=gpu}": 1, "token{election=gpu}": 0, "waiting{election=gpu}": 0, "omitted": 0,
@@ -132,9 +129,8 @@ func TestElectionsOfOtherInstancesAreShownByName(t *testing.T) {
 		others := service.New(store.Open())
 		lead := func(e leadership.Election) {
 			t.Helper()
-			if _, err := others.Acquire(t.Context(), leadership.AcquireRequest{Election: e, CandidateID: "ann", Key: new(leadership.NewKey())}); err != nil {
-				t.Fatal(err)
-			}
+			_, err := others.Acquire(t.Context(), leadership.AcquireRequest{Election: e, CandidateID: "ann", Key: new(leadership.NewKey())})
+			require.NoError(t, err)
 		}
 		lead("jobs.a") // by a leader that is gone, with its instance
 		w := telemetrytest.Beside(t, store.Open())
@@ -149,9 +145,8 @@ func TestElectionsOfOtherInstancesAreShownByName(t *testing.T) {
 		if got := w.Read(); got["regent.election.led{election=once}"] != 1 || got["regent.election.changed.age{election=once}"] != 10 {
 			w.Errorf("the grant of another instance was not heard of: %v", got)
 		}
-		if _, err := others.Do(t.Context(), leadership.Delete{Election: "once", Force: true}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := others.Do(t.Context(), leadership.Delete{Election: "once", Force: true})
+		require.NoError(t, err)
 		w.Settle(15 * time.Second)
 		wantNamed(w, "one is deleted elsewhere, and a lease has run out unseen", map[string]float64{
 			"led{election=jobs.a}": 0, "token{election=jobs.a}": 1, "changed.age{election=jobs.a}": 5, "waiting{election=jobs.a}": 0, "omitted": 0,

@@ -11,6 +11,7 @@ import (
 	"text/tabwriter"
 
 	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership/telemetry"
@@ -36,7 +37,5 @@ func TestNamesUnitsAndLabelsAreAsTheyWere(t *testing.T) {
 	}
 	want, err := os.ReadFile(golden)
 	require.NoError(t, err)
-	if diff := gocmp.Diff(string(want), table.String()); diff != "" {
-		t.Errorf("a dashboard, or an alert, stands on each of these; -update accepts the difference:\n%s", diff)
-	}
+	assert.Empty(t, gocmp.Diff(string(want), table.String()), "a dashboard, or an alert, stands on each of these; -update accepts the difference")
 }

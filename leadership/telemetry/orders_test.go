@@ -11,6 +11,7 @@ import (
 	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -54,9 +55,7 @@ func TestEachEventReasonAndEndHasItsSeries(t *testing.T) {
 		"regent.leadership.terms.limited": declared(t, "lease.go", "EndReason", "// The reasons for an EndsBy."),
 		"regent.lease.contention":         append(reasons, "conflict"),
 	} {
-		if diff := gocmp.Diff(slices.Sorted(slices.Values(want)), slices.Sorted(slices.Values(labels[name]))); diff != "" {
-			t.Errorf("%s: -package leadership +label:\n%s", name, diff)
-		}
+		assert.Empty(t, gocmp.Diff(slices.Sorted(slices.Values(want)), slices.Sorted(slices.Values(labels[name]))), "%s: -package leadership +label", name)
 	}
 }
 
@@ -64,18 +63,16 @@ func TestEachEventReasonAndEndHasItsSeries(t *testing.T) {
 func order(w *telemetrytest.Fixture, e leadership.Election, c leadership.Order) {
 	w.Helper()
 	c.Actor, c.Reason = cmp.Or(c.Actor, "olga"), "a test"
-	if _, err := w.Service.Do(w.Context(), c.In(e)); err != nil {
-		w.Fatal(err)
-	}
+	_, err := w.Service.Do(w.Context(), c.In(e))
+	require.NoError(w, err)
 }
 
 // limit sets the policy of an election.
 func limit(w *telemetrytest.Fixture, e leadership.Election, p leadership.TermPolicy) {
 	w.Helper()
 	c := leadership.Configure{Config: leadership.Config{Term: p}}
-	if _, err := w.Service.Do(w.Context(), c.In(e)); err != nil {
-		w.Fatal(err)
-	}
+	_, err := w.Service.Do(w.Context(), c.In(e))
+	require.NoError(w, err)
 }
 
 // report renews with a report.
@@ -142,9 +139,8 @@ func TestAHaltIsShownAsAPauseAndIsNoLackOfALeader(t *testing.T) {
 func TestAnElectionWhoseFreeSeatsAreHaltedLacksNoLeader(t *testing.T) {
 	story(t, func(w *telemetrytest.Fixture) {
 		seats := leadership.Configure{Election: "gpu", Config: leadership.Config{Seats: 2, LeaseDuration: 5 * time.Minute}}
-		if _, err := w.Service.Do(w.Context(), seats); err != nil {
-			t.Fatal(err)
-		}
+		_, err := w.Service.Do(w.Context(), seats)
+		require.NoError(t, err)
 		w.Lead("gpu", "ann")
 		order(w, "gpu.*", leadership.Order{Kind: leadership.OrderHalt, For: time.Hour})
 		if _, err := w.Acquire("gpu", "bob", 50*time.Second); err == nil {
@@ -173,9 +169,8 @@ func TestAnApprovalIsWaitedForFromTheQuestionUntilItIsGiven(t *testing.T) {
 		limit(w, "jobs", leadership.TermPolicy{Approval: leadership.ApprovalPolicy{Every: time.Minute, Need: 2}})
 		ann := w.Lead("jobs", "ann")
 		w.Keep(ann, 20*time.Second)
-		if _, err := w.Service.Do(w.Context(), leadership.RequestApproval{LeaseRequest: ann, Note: "may I go on?"}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := w.Service.Do(w.Context(), leadership.RequestApproval{LeaseRequest: ann, Note: "may I go on?"})
+		require.NoError(t, err)
 		w.Keep(ann, 30*time.Second)
 		values(w, "asked", w.Read(), map[string]float64{
 			"regent.approvals.waiting": 1, "regent.approvals.waiting.age": 30, "regent.leadership.changes{type=approvalRequested}": 1,
@@ -228,9 +223,8 @@ func TestAPauseThatWasLiftedUnheardIsNotShownForLong(t *testing.T) {
 		}
 		w.Settle(time.Minute)
 		resume := leadership.Order{Kind: leadership.OrderResume, Actor: "olga", Reason: "a test"}
-		if _, err := elsewhere.Do(t.Context(), resume.In("a")); err != nil {
-			t.Fatal(err)
-		}
+		_, err := elsewhere.Do(t.Context(), resume.In("a"))
+		require.NoError(t, err)
 		values(w, "one is resumed", w.Read(), map[string]float64{"regent.elections.paused": 1, "regent.elections.paused.age": 60})
 	})
 }
@@ -285,9 +279,8 @@ func TestReportsOfABatchAreCounted(t *testing.T) {
 	story(t, func(w *telemetrytest.Fixture) {
 		ann, bob := w.Lead("jobs", "ann"), w.Lead("mail", "bob")
 		ann.Report, bob.Report = []byte(`{"tasks":1}`), []byte(`{"tasks":2}`)
-		if _, err := w.Service.BatchRenew(w.Context(), []leadership.LeaseRequest{ann, bob}); err != nil {
-			w.Fatal(err)
-		}
+		_, err := w.Service.BatchRenew(w.Context(), []leadership.LeaseRequest{ann, bob})
+		require.NoError(w, err)
 		values(w, "both", w.Read(), map[string]float64{"regent.reported.tasks": 3})
 	})
 }
@@ -316,9 +309,7 @@ func TestATermIsCountedByWhatLimitedIt(t *testing.T) {
 				limited := play(w)
 				got := w.Read()
 				if !limited {
-					if n := got.Sum("regent.leadership.terms.limited"); n != 0 {
-						t.Errorf("%v terms were limited", n)
-					}
+					assert.Zero(t, got.Sum("regent.leadership.terms.limited"), "terms were limited")
 					return
 				}
 				if got["regent.leadership.terms.limited{because="+because+"}"] != 1 || got.Sum("regent.leadership.terms.limited") != 1 {

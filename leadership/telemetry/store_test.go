@@ -70,9 +70,7 @@ func TestAMeasuredStoreReportsThatTheStoreIsBroken(t *testing.T) {
 	}
 	f := fragile{plain, make(chan struct{})}
 	b, ok := m.Store(f).(breakable)
-	if !ok {
-		t.Fatal("Broken is gone")
-	}
+	require.True(t, ok, "Broken is gone")
 	close(f.broken)
 	<-b.Broken()
 }

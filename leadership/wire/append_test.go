@@ -14,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -69,9 +70,7 @@ func TestEveryGeneratedDocumentIsTested(t *testing.T) {
 	for _, name := range regexp.MustCompile(`case \*(\w+):`).FindAllSubmatch(source, -1) {
 		generated[string(name[1])] = true
 	}
-	if diff := cmp.Diff(generated, tested); diff != "" {
-		t.Errorf("generated (-) and tested (+) differ:\n%s", diff)
-	}
+	assert.Empty(t, cmp.Diff(generated, tested), "generated (-) and tested (+) differ")
 }
 
 // requireWrittenAlike requires that a document is written without reflection as package json writes
@@ -90,9 +89,7 @@ func requireWrittenAlike(t *testing.T, v any) {
 	if err != nil || failed != nil {
 		return
 	}
-	if diff := cmp.Diff(want.String(), string(text)); diff != "" {
-		t.Errorf("%T: json (-) and without reflection (+) differ:\n%s", v, diff)
-	}
+	assert.Empty(t, cmp.Diff(want.String(), string(text)), "%T: json (-) and without reflection (+) differ", v)
 }
 
 // Every member is written, alone and beside all others, and every document with all of its members

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -115,9 +116,7 @@ func TestRequestIsReadHoweverItIsWritten(t *testing.T) {
 func TestZeroIsNotMissing(t *testing.T) {
 	t.Parallel()
 	var lease LeaseRequest
-	if err := Decode([]byte(`{"candidateId":"","key":"","fencingToken":-0}`), &lease); err != nil {
-		t.Errorf("a request of empty fields: %v", err)
-	}
+	assert.NoError(t, Decode([]byte(`{"candidateId":"","key":"","fencingToken":-0}`), &lease), "a request of empty fields")
 }
 
 func TestMalformedEntryDoesNotSpoilTheBatch(t *testing.T) {

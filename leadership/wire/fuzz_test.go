@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -153,12 +154,8 @@ func FuzzDecodeIsStrict(f *testing.F) {
 				t.Errorf("%q was accepted with %q: %s", body, name, value)
 			}
 		}
-		if err := json.Unmarshal(body, &lenient); err != nil {
-			t.Fatalf("%q was accepted: %v", body, err)
-		}
-		if diff := cmp.Diff(lenient, got); diff != "" {
-			t.Errorf("encoding/json (-) and Decode (+) read %q differently:\n%s", body, diff)
-		}
+		require.NoError(t, json.Unmarshal(body, &lenient), "%q was accepted", body)
+		assert.Empty(t, cmp.Diff(lenient, got), "encoding/json (-) and Decode (+) read %q differently", body)
 	})
 }
 
@@ -194,12 +191,8 @@ func again[T any](t *testing.T, first T) {
 	text, err := Marshal(first)
 	require.NoError(t, err)
 	var second T
-	if err := Decode(text, &second); err != nil {
-		t.Fatalf("%s was written and is refused: %v", text, err)
-	}
+	require.NoError(t, Decode(text, &second), "%s was written", text)
 	text2, err := Marshal(second)
 	require.NoError(t, err)
-	if diff := cmp.Diff(string(text), string(text2)); diff != "" {
-		t.Fatalf("written (-) and written again (+) differ:\n%s", diff)
-	}
+	require.Empty(t, cmp.Diff(string(text), string(text2)), "written (-) and written again (+) differ")
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -17,9 +18,7 @@ func sentAndRead[T any](t *testing.T, sent T, read func([]byte, any) error) (got
 	t.Helper()
 	text, err := Marshal(sent)
 	require.NoError(t, err)
-	if err := read(text, &got); err != nil {
-		t.Fatalf("%s: %v", text, err)
-	}
+	require.NoError(t, read(text, &got), text)
 	return got
 }
 
@@ -37,9 +36,7 @@ func TestMembersAreReadAsTheyWereWritten(t *testing.T) {
 			},
 		},
 	} {
-		if diff := cmp.Diff(sent, sentAndRead(t, NewMembers(sent), Unmarshal).Leadership()); diff != "" {
-			t.Errorf("sent (-) and received (+) differ:\n%s", diff)
-		}
+		assert.Empty(t, cmp.Diff(sent, sentAndRead(t, NewMembers(sent), Unmarshal).Leadership()), "sent (-) and received (+) differ")
 	}
 	text, err := Marshal(NewMembers(leadership.Members{Election: "planner", Members: []leadership.Member{{ID: "a", Role: leadership.RoleFollower}}}))
 	if err != nil || !strings.Contains(string(text), `"position":null`) || !strings.Contains(string(text), `"term":0,"status"`) {
@@ -54,16 +51,12 @@ func TestRepliesAboutMembersAreReadAsTheyWereWritten(t *testing.T) {
 		{Election: "planner", Token: 7, Need: 2, Follow: []leadership.CandidateID{}, Missing: []leadership.CandidateID{"b", "c"}},
 		{Election: "planner", Token: 7, Need: 1, Done: true, Complete: true, Follow: []leadership.CandidateID{"b"}, Missing: []leadership.CandidateID{}},
 	} {
-		if diff := cmp.Diff(sent, sentAndRead(t, sent, Unmarshal)); diff != "" {
-			t.Errorf("sent (-) and received (+) differ:\n%s", diff)
-		}
+		assert.Empty(t, cmp.Diff(sent, sentAndRead(t, sent, Unmarshal)), "sent (-) and received (+) differ")
 	}
 	for _, sent := range []leadership.MemberChange{
 		{ID: "b", Role: leadership.RoleWorker, Change: leadership.MemberVanished, SeenToken: 7}, {ID: "b", Role: leadership.RoleFollower, Change: leadership.MemberJoined},
 	} {
-		if diff := cmp.Diff(sent, sentAndRead(t, sent, Unmarshal)); diff != "" {
-			t.Errorf("sent (-) and received (+) differ:\n%s", diff)
-		}
+		assert.Empty(t, cmp.Diff(sent, sentAndRead(t, sent, Unmarshal)), "sent (-) and received (+) differ")
 	}
 	check := leadership.TokenCheck{Election: "planner", Token: 7, Write: true}
 	batch := sentAndRead(t, NewChecks([]leadership.TokenCheck{check}), Decode).Checks[0]
@@ -82,9 +75,7 @@ func TestARefusalForAnUnknownReasonIsRead(t *testing.T) {
 		Code: leadership.LeaseHeld, Detail: "wait", Reason: "FUTURE", RetryAfter: 450 * time.Millisecond,
 		Cause: &leadership.Cause{Code: "FUTURE", Left: 450 * time.Millisecond, Position: 2, Of: 3, Need: 2},
 	}
-	if diff := cmp.Diff(want, p.Leadership()); diff != "" {
-		t.Errorf("want (-) and read (+) differ:\n%s", diff)
-	}
+	assert.Empty(t, cmp.Diff(want, p.Leadership()), "want (-) and read (+) differ")
 }
 
 func TestThatNoMemberIsPresentIsWritten(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -116,9 +117,7 @@ func TestCauseOfAnErrorStaysInTheServer(t *testing.T) {
 func TestUnavailableServerSaysWhenToRetry(t *testing.T) {
 	t.Parallel()
 	for _, code := range []leadership.Code{leadership.StoreUnavailable, leadership.OutcomeUnknown, Draining} {
-		if got := NewProblem(code).RetryAfterMs; got != 500 {
-			t.Errorf("%s has retryAfterMs %d, want 500", code, got)
-		}
+		assert.EqualValues(t, 500, NewProblem(code).RetryAfterMs, "%s has retryAfterMs", code)
 	}
 }
 
@@ -155,9 +154,7 @@ func TestExplanationsAreReadAsTheyWereWritten(t *testing.T) {
 	require.NoError(t, err)
 	var w Explanation
 	require.NoError(t, Unmarshal(text, &w))
-	if diff := cmp.Diff(sent, w.Leadership()); diff != "" {
-		t.Errorf("sent (-) and received (+) differ:\n%s", diff)
-	}
+	assert.Empty(t, cmp.Diff(sent, w.Leadership()), "sent (-) and received (+) differ")
 	if w.Leads = true; strings.Contains(string(text), `"until":"0001`) || !w.Leadership().Leads {
 		t.Errorf("the explanation is %s", text)
 	}
@@ -240,9 +237,7 @@ func TestDurationsAreWrittenInSeconds(t *testing.T) {
 		0: "0s", 90 * time.Second: "90s", 1500 * time.Millisecond: "1.5s", time.Millisecond: "0.001s", 24 * time.Hour: "86400s",
 		24*time.Hour - time.Millisecond: "86399.999s", -1500 * time.Millisecond: "-1.5s",
 	} {
-		if got := Duration(d).String(); got != want {
-			t.Errorf("%v is written %q, want %q", d, got, want)
-		}
+		assert.Equal(t, want, Duration(d).String(), "%v is written", d)
 		var back Duration
 		if err := Unmarshal([]byte(`"`+want+`"`), &back); err != nil || time.Duration(back) != d {
 			t.Errorf("%q is read as %v (%v), want %v", want, time.Duration(back), err, d)
@@ -271,9 +266,7 @@ func TestConditionalHeaders(t *testing.T) {
 			t.Errorf("If-None-Match: %s lets revision 7 through: %t, want %t", header, got, want)
 		}
 	}
-	if !NoneMatch(nil, 7) {
-		t.Error("without If-None-Match nothing is let through")
-	}
+	assert.True(t, NoneMatch(nil, 7), "without If-None-Match nothing is let through")
 }
 
 func TestRequestIDs(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -50,9 +51,7 @@ func TestUsualRepliesAreReadWithoutReflection(t *testing.T) {
 			continue
 		}
 		require.NoError(t, json.Unmarshal([]byte(text), want))
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s (-json +read)\n%s", text, diff)
-		}
+		assert.Empty(t, cmp.Diff(want, got), "%s (-json +read)", text)
 	}
 }
 
@@ -65,12 +64,8 @@ func requireReadAlike(t *testing.T, text string) (taken map[reflect.Type]bool) {
 		want := documents()[i]
 		if read([]byte(text), got) {
 			taken[reflect.TypeOf(got)] = true
-			if err := json.Unmarshal([]byte(text), want); err != nil {
-				t.Fatalf("%q is read as %T, but json says: %v", text, got, err)
-			}
-			if err := decodeAny([]byte(text), documents()[i]); err != nil {
-				t.Fatalf("%q is read as %T, but is refused: %v", text, got, err)
-			}
+			require.NoError(t, json.Unmarshal([]byte(text), want), "%q is read as %T, but json", text, got)
+			require.NoError(t, decodeAny([]byte(text), documents()[i]), "%q is read as %T,", text, got)
 		}
 		if !reflect.DeepEqual(want, got) {
 			diff := cmp.Diff(want, got)

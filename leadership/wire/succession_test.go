@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -111,9 +112,7 @@ func TestLedgerIsReadAsItWasWritten(t *testing.T) {
 	data := json.RawMessage(`{"done":[1,"<2>"]}`)
 	same := func(sent, got any) {
 		t.Helper()
-		if diff := cmp.Diff(sent, got); diff != "" {
-			t.Errorf("sent (-) and received (+) differ:\n%s", diff)
-		}
+		assert.Empty(t, cmp.Diff(sent, got), "sent (-) and received (+) differ")
 	}
 	for _, p := range []leadership.Checkpoint{
 		{Election: "planner", Token: 4, LeaderID: "agent-7", Task: "page 3", Data: data, At: at},

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -101,13 +102,10 @@ func TestEachParameterOfAScriptIsGiven(t *testing.T) {
 		}
 	}
 	for name := range given {
-		if !slices.Contains(used, name) {
-			t.Errorf("@%s is not used", name)
-		}
+		assert.True(t, slices.Contains(used, name), "@%s is not used", name)
 	}
-	if _, err := bigqueryfence.Parameters("plans", fence.Mark{Election: "planner"}); !errors.Is(err, leadership.InvalidArgument) {
-		t.Errorf("without a token: %v", err)
-	}
+	_, err = bigqueryfence.Parameters("plans", fence.Mark{Election: "planner"})
+	assert.ErrorIs(t, err, leadership.InvalidArgument, "without a token")
 }
 
 func TestWhatWouldBreakOutOfTheScriptIsRefused(t *testing.T) {
@@ -144,7 +142,5 @@ func TestOnlyTheFailedAssertionOfTheMarkIsStale(t *testing.T) {
 			t.Errorf("%s: stale %t, want %t", text, got, want)
 		}
 	}
-	if bigqueryfence.Stale(nil) {
-		t.Error("no error is stale")
-	}
+	assert.False(t, bigqueryfence.Stale(nil), "no error is stale")
 }

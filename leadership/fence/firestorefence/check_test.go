@@ -9,6 +9,7 @@ import (
 	"cloud.google.com/go/firestore"
 	"cloud.google.com/go/firestore/apiv1/firestorepb"
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -123,9 +124,7 @@ func TestALeaderThatLosesItsLockBeforeItsCommitIsRefused(t *testing.T) {
 		must(t, c, way(doc, lease(33), put(c, "before", 33)))
 		committing = func(transaction []byte) {
 			committing = func([]byte) {}
-			if err := hand.Rollback(t.Context(), &firestorepb.RollbackRequest{Database: h.database(), Transaction: transaction}); err != nil {
-				t.Error(err)
-			}
+			assert.NoError(t, hand.Rollback(t.Context(), &firestorepb.RollbackRequest{Database: h.database(), Transaction: transaction}))
 			must(t, other, way(firestorefence.Doc(other, "accounts"), lease(34), put(other, "later", 34)))
 		}
 		runs := 0
@@ -222,17 +221,14 @@ func TestInvalidMarkIsRefusedByNameAndLeftAsItIs(t *testing.T) {
 				}
 			}
 			doc := firestorefence.Doc(c, what)
-			if _, err := doc.Set(t.Context(), fields); err != nil {
-				t.Fatal(err)
-			}
+			_, err := doc.Set(t.Context(), fields)
+			require.NoError(t, err)
 			before := updated(t, doc)
-			err := c.RunTransaction(t.Context(), way(doc, lease(leadership.MaxToken), put(c, "a", 1)))
+			err = c.RunTransaction(t.Context(), way(doc, lease(leadership.MaxToken), put(c, "a", 1)))
 			if !errors.Is(err, leadership.RecordCorrupt) || !strings.Contains(err.Error(), doc.Path) || !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("%s: got %v, want RECORD_CORRUPT that names the document and says %s", what, err, tt.says)
 			}
-			if !updated(t, doc).Equal(before) {
-				t.Errorf("%s: the document was written", what)
-			}
+			assert.True(t, updated(t, doc).Equal(before), "%s: the document was written", what)
 		}
 		wantWritten(t, c, map[string]int64{})
 	})

@@ -10,6 +10,7 @@ import (
 	apiv1 "cloud.google.com/go/firestore/apiv1"
 	"cloud.google.com/go/firestore/apiv1/firestorepb"
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/api/option"
 	"google.golang.org/grpc"
@@ -89,9 +90,7 @@ func put(c *firestore.Client, id string, token int64) function {
 
 func must(tb testing.TB, c *firestore.Client, f function, options ...firestore.TransactionOption) {
 	tb.Helper()
-	if err := c.RunTransaction(tb.Context(), f, options...); err != nil {
-		tb.Error(err)
-	}
+	assert.NoError(tb, c.RunTransaction(tb.Context(), f, options...))
 }
 
 func wantStale(tb testing.TB, err error, current leadership.Token) {
@@ -113,9 +112,7 @@ func wantWritten(tb testing.TB, c *firestore.Client, want map[string]int64) {
 	for _, d := range docs {
 		got[d.Ref.ID], _ = d.Data()["token"].(int64)
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		tb.Errorf("what was written (-want +got):\n%s", diff)
-	}
+	assert.Empty(tb, cmp.Diff(want, got), "what was written (-want +got)")
 }
 
 func wantFields(tb testing.TB, doc *firestore.DocumentRef, want map[string]any) {

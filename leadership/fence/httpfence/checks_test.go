@@ -11,9 +11,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
+	"regent/leadership/client"
 	"regent/leadership/fence"
 	"regent/leadership/fence/httpfence"
 	"regent/leadership/service"
@@ -23,6 +25,8 @@ var (
 	_ httpfence.Checker = (*httpfence.Checks)(nil)
 	_ httpfence.Marks   = (*httpfence.Memory)(nil)
 	_ httpfence.Regent  = (*service.Service)(nil)
+	_ httpfence.Regent  = (*client.Client)(nil)
+	_ httpfence.Leader  = (*client.Lease)(nil)
 )
 
 // fixture is Checks with a Regent that has one answer for each token.
@@ -122,9 +126,7 @@ func (w *fixture) background(token leadership.Token) <-chan error {
 
 func (w *fixture) wantIn(err error) {
 	w.t.Helper()
-	if err != nil {
-		w.t.Errorf("not let in: %v", err)
-	}
+	assert.NoError(w.t, err, "not let in")
 }
 
 // wantStale requires a refusal with this newest token; 0 for none.
@@ -138,9 +140,7 @@ func (w *fixture) wantStale(err error, newest leadership.Token) {
 
 func (w *fixture) wantUnknown(err error) {
 	w.t.Helper()
-	if !errors.Is(err, leadership.StoreUnavailable) {
-		w.t.Errorf("error %v, want %s", err, leadership.StoreUnavailable)
-	}
+	assert.ErrorIs(w.t, err, leadership.StoreUnavailable)
 }
 
 func (w *fixture) wantAsked(want int) {
@@ -274,9 +274,7 @@ func TestAnElectionThatRegentDoesNotKnowHasNoLeader(t *testing.T) {
 		wantRefusal(t, w.Check(t.Context(), other), leadership.TokenStale)
 		w.fails(leadership.ElectionDeleted)
 		w.wantStale(w.check(33), 0)
-		if n := w.Remembered(); n != 0 {
-			t.Errorf("%d elections are remembered of which nothing is known", n)
-		}
+		assert.Zero(t, w.Remembered(), "elections are remembered of which nothing is known")
 	})
 }
 
@@ -310,9 +308,7 @@ func TestNewsInvalidatesMemory(t *testing.T) {
 					wantRefusal(t, err, leadership.TokenStale)
 				}
 				w.wantAsked(c.asked)
-				if n := w.Remembered(); n != 1 {
-					t.Errorf("%d elections are remembered, want 1", n)
-				}
+				assert.EqualValues(t, 1, w.Remembered(), "elections are remembered")
 			})
 		})
 	}
@@ -436,9 +432,7 @@ func TestAnswerAboutAnotherTokenIsNotBelieved(t *testing.T) {
 				c, err := httpfence.NewChecks(httpfence.ChecksConfig{Regent: always{l}, Now: w.now})
 				require.NoError(t, err)
 				w.wantUnknown(c.Check(t.Context(), mark(33)))
-				if n := c.Remembered(); n != 0 {
-					t.Errorf("%d elections are remembered", n)
-				}
+				assert.Zero(t, c.Remembered(), "elections are remembered")
 			})
 		})
 	}
@@ -521,7 +515,6 @@ func TestInvalidChecksConfigIsRefused(t *testing.T) {
 			t.Errorf("made of %+v", c)
 		}
 	}
-	if _, err := httpfence.NewChecks(httpfence.ChecksConfig{Regent: anyElection{}}); err != nil {
-		t.Error(err)
-	}
+	_, err := httpfence.NewChecks(httpfence.ChecksConfig{Regent: anyElection{}})
+	assert.NoError(t, err)
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -122,9 +123,7 @@ func TestALeaderThatWasOvertakenIsRefusedWithTheNewestToken(t *testing.T) {
 	wantStatus(t, send(h, command(34)), http.StatusOK)
 	reply := send(h, command(33))
 	wantStatus(t, reply, http.StatusConflict)
-	if got := reply.Header.Get("Content-Type"); got != "application/problem+json" {
-		t.Errorf("content type %q", got)
-	}
+	assert.Equal(t, "application/problem+json", reply.Header.Get("Content-Type"), "content type")
 	var document map[string]any
 	require.NoError(t, json.NewDecoder(reply.Body).Decode(&document))
 	want := map[string]any{
@@ -194,9 +193,7 @@ func TestGateThatCannotFindOutAdmitsNothing(t *testing.T) {
 			c.Refused = func(_ *http.Request, err error) { refused = err }
 			reply := send(gate(t, c), command(33))
 			wantStatus(t, reply, http.StatusServiceUnavailable)
-			if got := reply.Header.Get("Retry-After"); got != "1" {
-				t.Errorf("Retry-After %q, want 1", got)
-			}
+			assert.Equal(t, "1", reply.Header.Get("Retry-After"), "Retry-After")
 			refusal := wantRefusal(t, httpfence.Refusal(reply), leadership.StoreUnavailable)
 			if strings.Contains(refusal.Detail, "password") || refusal.RetryAfter <= 0 {
 				t.Errorf("the reply says %q, and to try again after %v", refusal.Detail, refusal.RetryAfter)
@@ -215,12 +212,8 @@ func TestFullMemoryForgetsNothingAndRefusesNewResources(t *testing.T) {
 	for _, resource := range []string{"a", "b", "a"} {
 		require.NoError(t, memory.Raise(ctx, resource, mark(34)))
 	}
-	if err := memory.Raise(ctx, "c", mark(34)); !errors.Is(err, leadership.StoreUnavailable) {
-		t.Errorf("one too many: %v", err)
-	}
-	if err := memory.Raise(ctx, "a", mark(35)); err != nil {
-		t.Errorf("one that is there: %v", err)
-	}
+	assert.ErrorIs(t, memory.Raise(ctx, "c", mark(34)), leadership.StoreUnavailable, "one too many")
+	assert.NoError(t, memory.Raise(ctx, "a", mark(35)), "one that is there")
 	wantRefusal(t, memory.Raise(ctx, "b", mark(33)), leadership.TokenStale)
 	if got := memory.Mark("a"); got != mark(35) {
 		t.Errorf("the mark is %v, want %v", got, mark(35))

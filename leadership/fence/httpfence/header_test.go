@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -95,12 +96,9 @@ func FuzzParse(f *testing.F) {
 			wantRefusal(t, err, leadership.InvalidArgument)
 			return
 		}
-		if twice {
-			t.Errorf("two tokens %q were taken", token)
-		}
-		if _, err := (fence.Mark{}).Admit(m); err != nil {
-			t.Errorf("%q and %q were read as %v: %v", election, token, m, err)
-		}
+		assert.False(t, twice, "two tokens %q were taken", token)
+		_, err = (fence.Mark{}).Admit(m)
+		assert.NoError(t, err, "%q and %q were read as %v", election, token, m)
 		again := http.Header{}
 		require.NoError(t, httpfence.SetHeaders(again, leader{m, true}))
 		if again.Get(httpfence.ElectionHeader) != election || again.Get(httpfence.TokenHeader) != token {

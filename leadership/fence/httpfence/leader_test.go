@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/httpapi/apitest"
@@ -44,9 +45,7 @@ func TestRefusalTellsTheLeaderToStop(t *testing.T) {
 	url, of := server(t)
 	reply, err := post(t, of(leader{mark(34), true}), url)
 	require.NoError(t, err)
-	if err := httpfence.Refusal(reply); err != nil {
-		t.Errorf("a reply that refuses nothing was read as %v", err)
-	}
+	assert.NoError(t, httpfence.Refusal(reply), "a reply that refuses nothing was read")
 	if body, err := io.ReadAll(reply.Body); string(body) != "planner 34 true" {
 		t.Errorf("the body is %q, %v", body, err)
 	}
@@ -116,9 +115,7 @@ func TestRefusalIgnoresOtherReplies(t *testing.T) {
 		"a problem that is too long": {409, problem, long},
 	} {
 		reply := &http.Response{StatusCode: c.status, Header: http.Header{"Content-Type": {c.contentType}}, Body: io.NopCloser(strings.NewReader(c.body))}
-		if err := httpfence.Refusal(reply); err != nil {
-			t.Errorf("%s: read as %v", name, err)
-		}
+		assert.NoError(t, httpfence.Refusal(reply), "%s: read", name)
 		if body, err := io.ReadAll(reply.Body); string(body) != c.body || err != nil {
 			t.Errorf("%s: the body is %d bytes now, %v", name, len(body), err)
 		}

@@ -12,6 +12,7 @@ import (
 	"cloud.google.com/go/pubsub/v2"
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"cloud.google.com/go/pubsub/v2/pstest"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/api/option"
 	"google.golang.org/grpc"
@@ -118,9 +119,7 @@ func TestAMessageWithoutAValidStampIsNotHandled(t *testing.T) {
 			t.Errorf("%s: it has raised the mark: %v", name, r.refused)
 		}
 	}
-	if err := pubsubfence.Stamp(new(pubsub.Message), fence.Mark{Election: "planner"}); !errors.Is(err, leadership.InvalidArgument) {
-		t.Errorf("a stamp without a token: %v", err)
-	}
+	assert.ErrorIs(t, pubsubfence.Stamp(new(pubsub.Message), fence.Mark{Election: "planner"}), leadership.InvalidArgument, "a stamp without a token")
 	if _, err := pubsubfence.New(pubsubfence.Config{}); err == nil {
 		t.Error("a fence without an election")
 	}
@@ -160,12 +159,10 @@ func TestALateMessageIsAcknowledgedAndOneThatCouldNotBeComparedComesAgain(t *tes
 		{nil, true, []leadership.Token{38, 37}, []string{"38 by 38"}, []int{1, 0}},
 	} {
 		topic, subscription := fmt.Sprint("projects/p/topics/commands-", i), fmt.Sprint("projects/p/subscriptions/worker-", i)
-		if _, err := client.TopicAdminClient.CreateTopic(t.Context(), &pubsubpb.Topic{Name: topic}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := client.SubscriptionAdminClient.CreateSubscription(t.Context(), &pubsubpb.Subscription{Name: subscription, Topic: topic, AckDeadlineSeconds: 600}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := client.TopicAdminClient.CreateTopic(t.Context(), &pubsubpb.Topic{Name: topic})
+		require.NoError(t, err)
+		_, err = client.SubscriptionAdminClient.CreateSubscription(t.Context(), &pubsubpb.Subscription{Name: subscription, Topic: topic, AckDeadlineSeconds: 600})
+		require.NoError(t, err)
 		r := newReceiver(t, pubsubfence.Config{Marks: c.marks})
 		r.nack = c.nack
 		var ids []string
@@ -177,7 +174,7 @@ func TestALateMessageIsAcknowledgedAndOneThatCouldNotBeComparedComesAgain(t *tes
 		ctx, cancel := context.WithCancel(t.Context())
 		sub := client.Subscriber(subscription)
 		sub.ReceiveSettings.NumGoroutines = 1
-		err := sub.Receive(ctx, func(ctx context.Context, m *pubsub.Message) {
+		err = sub.Receive(ctx, func(ctx context.Context, m *pubsub.Message) {
 			before := marks.calls
 			r.receive(ctx, m)
 			switch {

@@ -150,9 +150,8 @@ func data(id int64, token leadership.Token) *spanner.Mutation {
 
 func must(tb testing.TB, c *spanner.Client, f func(context.Context, *spanner.ReadWriteTransaction) error) {
 	tb.Helper()
-	if _, err := c.ReadWriteTransaction(tb.Context(), f); err != nil {
-		tb.Fatal(err)
-	}
+	_, err := c.ReadWriteTransaction(tb.Context(), f)
+	require.NoError(tb, err)
 }
 
 func written(tb testing.TB, c *spanner.Client) map[int64]leadership.Token {

@@ -10,6 +10,7 @@ import (
 
 	"cloud.google.com/go/spanner"
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 
@@ -82,9 +83,7 @@ func TestALeaderWhoseMarkRisesBetweenItsCheckAndItsCommitIsRefused(t *testing.T)
 			if runs != 2 {
 				t.Errorf("the function ran %d times, want 2: its commit was to be aborted, and its second check to refuse", runs)
 			}
-			if diff := cmp.Diff(map[int64]leadership.Token{1: 33, 2: 34}, written(t, c)); diff != "" {
-				t.Errorf("what was written (-want +got):\n%s", diff)
-			}
+			assert.Empty(t, cmp.Diff(map[int64]leadership.Token{1: 33, 2: 34}, written(t, c)), "what was written (-want +got)")
 		})
 	}
 }
@@ -111,9 +110,7 @@ func TestTheMarkIsReadInTheTransactionAndHeldUntilItsEnd(t *testing.T) {
 			must(t, c, writes(kinds[name], 33, 1))
 			sent.sent = nil
 			must(t, c, writes(kinds[name], 33, 2))
-			if len(sent.sent) != 1 {
-				t.Fatalf("%d statements were sent, want 1", len(sent.sent))
-			}
+			require.Len(t, sent.sent, 1, "statements were sent")
 			got := sent.sent[0]
 			if want := hint + "SELECT Election, FencingToken FROM `Fences` WHERE Resource = @resource"; got.Sql != want {
 				t.Errorf("got %s\nwant %s", got.Sql, want)
@@ -154,13 +151,9 @@ func TestOneCheckOfOneStatementIsEnoughForAThousandWrites(t *testing.T) {
 		if (err != nil) != (tt.what == "a former leader's") {
 			t.Errorf("%s: %v", tt.what, err)
 		}
-		if diff := cmp.Diff(tt.want, rpcs.Take()); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", tt.what, diff)
-		}
+		assert.Empty(t, cmp.Diff(tt.want, rpcs.Take()), "%s (-want +got)", tt.what)
 	}
-	if n := len(written(t, c)); n != 1000 {
-		t.Errorf("%d rows were written, want 1000", n)
-	}
+	assert.Len(t, written(t, c), 1000, "rows were written")
 }
 
 func TestInvalidMarkIsRefusedByNameAndLeftAsItIs(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -27,9 +28,8 @@ func TestATablesNameIsNothingButAName(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 63)
 	for _, name := range []string{"", "marks", "_m", "ops.marks", "select", long, long + "." + long} {
-		if _, err := sqlfence.New(name); err != nil {
-			t.Errorf("New(%q): %v", name, err)
-		}
+		_, err := sqlfence.New(name)
+		assert.NoError(t, err, "New(%q)", name)
 	}
 	for _, name := range []string{"Marks", "1st", "a b", `a"b`, "a;drop table b", "a.b.c", ".a", "a.", "a-b", "märks", "marks\n", long + "x"} {
 		if _, err := sqlfence.New(name); err == nil {
@@ -45,9 +45,7 @@ func TestANameIsQuotedWhereverItStands(t *testing.T) {
 	db := &script{row: []driver.Value{"planner", int64(34)}}
 	_ = marks.Check(t.Context(), db.begin(t), "jobs", leader)
 	for _, statement := range append(db.asked, marks.Schema()) {
-		if !strings.Contains(statement, `"ops"."order"`) {
-			t.Errorf("%s\ndoes not name the table", statement)
-		}
+		assert.Contains(t, statement, `"ops"."order"`, "%s\ndoes not name the table", statement)
 	}
 }
 

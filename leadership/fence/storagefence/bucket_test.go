@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/api/googleapi"
 
@@ -61,28 +62,21 @@ func TestATombstoneKeepsTheMark(t *testing.T) {
 	if diff := cmp.Diff(want, read(t, b, "state")); diff != "" {
 		t.Error(diff)
 	}
-	if err := b.Write(t.Context(), "state", planner(33), nil); !errors.Is(err, leadership.TokenStale) {
-		t.Errorf("%v, want TOKEN_STALE", err)
-	}
+	assert.ErrorIs(t, b.Write(t.Context(), "state", planner(33), nil), leadership.TokenStale)
 	require.NoError(t, b.Write(t.Context(), "state", planner(34), nil))
 	want = storagefence.Object{Generation: 3, Mark: planner(34), Content: []byte{}}
-	if diff := cmp.Diff(want, read(t, b, "state")); diff != "" {
-		t.Errorf("an empty content is none that was deleted: %s", diff)
-	}
+	assert.Empty(t, cmp.Diff(want, read(t, b, "state")), "an empty content is none that was deleted")
 }
 
 func TestReplaceChangesOnlyWhatWasRead(t *testing.T) {
 	t.Parallel()
 	b := newFake().bucket(t, storagefence.Config{})
-	if diff := cmp.Diff(storagefence.Object{}, read(t, b, "state")); diff != "" {
-		t.Errorf("an object that is not there: %s", diff)
-	}
+	assert.Empty(t, cmp.Diff(storagefence.Object{}, read(t, b, "state")), "an object that is not there")
 	first, err := b.Replace(t.Context(), "state", 0, planner(33), []byte("one"))
 	require.NoError(t, err)
 	for _, stale := range []storagefence.Generation{0, first + 1} {
-		if _, err := b.Replace(t.Context(), "state", stale, planner(33), []byte("lost")); !errors.Is(err, leadership.RevisionMismatch) {
-			t.Errorf("generation %d: %v, want REVISION_MISMATCH", stale, err)
-		}
+		_, err := b.Replace(t.Context(), "state", stale, planner(33), []byte("lost"))
+		assert.ErrorIs(t, err, leadership.RevisionMismatch, "generation %d", stale)
 	}
 	second, err := b.Replace(t.Context(), "state", first, planner(34), []byte("two"))
 	if err != nil || second == first {
@@ -115,9 +109,8 @@ func TestObjectWithoutAMarkAdmitsAnyLeader(t *testing.T) {
 		f := newFake()
 		f.put("state", "of others", c.metadata)
 		b := f.bucket(t, storagefence.Config{})
-		if _, err := b.Read(t.Context(), "state"); !errors.Is(err, c.want) {
-			t.Errorf("%s: read: %v, want %v", name, err, c.want)
-		}
+		_, err := b.Read(t.Context(), "state")
+		assert.ErrorIs(t, err, c.want, "%s: read", name)
 		if err := b.Write(t.Context(), "state", planner(3), nil); !errors.Is(err, c.want) || (len(f.landed) == 0) != (c.want != nil) {
 			t.Errorf("%s: write: %v after %d uploads, want %v", name, err, len(f.landed), c.want)
 		}
@@ -151,19 +144,14 @@ func TestContentSizeIsLimited(t *testing.T) {
 	t.Parallel()
 	f := newFake()
 	b := f.bucket(t, storagefence.Config{MaxSize: 4})
-	if err := b.Write(t.Context(), "state", planner(3), []byte("four")); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, b.Write(t.Context(), "state", planner(3), []byte("four")))
 	if o := read(t, b, "state"); string(o.Content) != "four" {
 		t.Errorf("%q", o.Content)
 	}
-	if err := b.Write(t.Context(), "state", planner(3), []byte("fives")); !errors.Is(err, leadership.InvalidArgument) {
-		t.Errorf("%v, want INVALID_ARGUMENT", err)
-	}
+	assert.ErrorIs(t, b.Write(t.Context(), "state", planner(3), []byte("fives")), leadership.InvalidArgument)
 	f.put("large", "fives", nil)
-	if _, err := b.Read(t.Context(), "large"); !errors.Is(err, leadership.InvalidArgument) {
-		t.Errorf("%v, want INVALID_ARGUMENT", err)
-	}
+	_, err := b.Read(t.Context(), "large")
+	assert.ErrorIs(t, err, leadership.InvalidArgument)
 }
 
 func TestRefusalOfCloudStorageIsReturned(t *testing.T) {
@@ -217,9 +205,8 @@ func TestAnEndedContextWritesNothing(t *testing.T) {
 func TestInvalidConfigIsRefused(t *testing.T) {
 	t.Parallel()
 	good := storagefence.Config{Objects: newFake()}
-	if _, err := storagefence.New(good); err != nil {
-		t.Fatal(err)
-	}
+	_, err := storagefence.New(good)
+	require.NoError(t, err)
 	for name, change := range map[string]func(*storagefence.Config){
 		"no objects":         func(c *storagefence.Config) { c.Objects = nil },
 		"a negative size":    func(c *storagefence.Config) { c.MaxSize = -1 },

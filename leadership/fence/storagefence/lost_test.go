@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -128,9 +129,7 @@ func TestOvertakenWriteWithALostReplyIsUnknown(t *testing.T) {
 				}
 				f.faults = nil
 				return fault{lostBack: true, then: func() {
-					if err := other.Write(t.Context(), "state", planner(by), []byte("another")); err != nil {
-						t.Error(err)
-					}
+					assert.NoError(t, other.Write(t.Context(), "state", planner(by), []byte("another")))
 				}}
 			}
 			err := b.Write(t.Context(), "state", planner(33), []byte("one"))
@@ -154,9 +153,7 @@ func TestWriteThatLostARaceIsDecidedAgain(t *testing.T) {
 			f.faults = func(r request) fault {
 				if r == upload {
 					f.faults = nil
-					if err := other.Write(t.Context(), "state", planner(by), nil); err != nil {
-						t.Error(err)
-					}
+					assert.NoError(t, other.Write(t.Context(), "state", planner(by), nil))
 				}
 				return fault{}
 			}
@@ -180,9 +177,7 @@ func TestMarkPatchedWithoutTheContentCounts(t *testing.T) {
 			}
 			return fault{}
 		}
-		if err := f.bucket(t, storagefence.Config{}).Write(t.Context(), "state", planner(33), nil); !errors.Is(err, leadership.TokenStale) {
-			t.Errorf("%v, want TOKEN_STALE", err)
-		}
+		assert.ErrorIs(t, f.bucket(t, storagefence.Config{}).Write(t.Context(), "state", planner(33), nil), leadership.TokenStale)
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/api/option"
 	"google.golang.org/grpc"
@@ -94,9 +95,8 @@ func TestTheTopicIsCreatedOnAnEmulatorAndNowhereElse(t *testing.T) {
 		emulated, err := pubsub.Open(t.Context(), pubsub.Config{Topic: s.topic})
 		require.NoError(t, err)
 		defer emulated.Close()
-		if _, err := s.topics.GetTopic(t.Context(), get); err != nil {
-			t.Error(err)
-		}
+		_, err = s.topics.GetTopic(t.Context(), get)
+		assert.NoError(t, err)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/api/option"
 	"google.golang.org/grpc"
@@ -20,9 +21,8 @@ func TestEventsArePublishedThroughTheEndpointAndHeardAnywhere(t *testing.T) {
 	t.Setenv("PUBSUB_EMULATOR_HOST", "")
 	region, nearest := newFake(t), newFake(t)
 	for _, s := range []*service{region, nearest} {
-		if _, err := s.topics.CreateTopic(t.Context(), &pubsubpb.Topic{Name: nearest.topic}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := s.topics.CreateTopic(t.Context(), &pubsubpb.Topic{Name: nearest.topic})
+		require.NoError(t, err)
 	}
 	b, err := pubsub.Open(t.Context(), pubsub.Config{
 		Topic: nearest.topic, Instance: "test", Probe: time.Second, PublishEndpoint: region.addr,
@@ -40,17 +40,13 @@ func TestEventsArePublishedThroughTheEndpointAndHeardAnywhere(t *testing.T) {
 	if here, there := len(region.fake.Messages()), len(nearest.fake.Messages()); here != 2 || there != 0 {
 		t.Errorf("%d messages came to the endpoint and %d elsewhere, want 2 and none", here, there)
 	}
-	if err := l.stop(); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, l.stop())
 }
 
 func TestEndpointIsAHostAndAPort(t *testing.T) {
 	t.Parallel()
 	for _, good := range []string{"europe-west4-pubsub.googleapis.com:443", "pubsub.europe-west4.rep.googleapis.com:443", "127.0.0.1:8085", "[::1]:8085", "localhost:1"} {
-		if err := pubsub.ParseEndpoint(good); err != nil {
-			t.Errorf("%s: %v", good, err)
-		}
+		assert.NoError(t, pubsub.ParseEndpoint(good), good)
 	}
 	for _, bad := range []string{
 		"europe-west4", "europe-west4-pubsub.googleapis.com", "https://europe-west4-pubsub.googleapis.com", "https://europe-west4-pubsub.googleapis.com:443",

@@ -11,6 +11,7 @@ import (
 	apiv1 "cloud.google.com/go/pubsub/v2/apiv1"
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"cloud.google.com/go/pubsub/v2/pstest"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/api/option"
 	"google.golang.org/grpc"
@@ -80,9 +81,7 @@ func (s *service) open(tb testing.TB, change ...func(*pubsub.Config)) *pubsub.Bu
 	b, err := pubsub.Open(tb.Context(), c)
 	require.NoError(tb, err)
 	tb.Cleanup(func() {
-		if err := b.Close(); err != nil {
-			tb.Error(err)
-		}
+		assert.NoError(tb, b.Close())
 	})
 	return b
 }
@@ -93,9 +92,8 @@ func dialOption(o grpc.DialOption) func(*pubsub.Config) {
 
 func (s *service) createTopic(tb testing.TB) {
 	tb.Helper()
-	if _, err := s.topics.CreateTopic(tb.Context(), &pubsubpb.Topic{Name: s.topic}); err != nil {
-		tb.Fatal(err)
-	}
+	_, err := s.topics.CreateTopic(tb.Context(), &pubsubpb.Topic{Name: s.topic})
+	require.NoError(tb, err)
 }
 
 func (s *service) deleteTopic(tb testing.TB) {
@@ -112,9 +110,8 @@ func (s *service) subscribe(tb testing.TB, id string, labels map[string]string) 
 func (s *service) subscribeTo(tb testing.TB, topic, id string, labels map[string]string) string {
 	tb.Helper()
 	sub := &pubsubpb.Subscription{Name: s.project + "/subscriptions/" + id, Topic: topic, Labels: labels, EnableMessageOrdering: true, AckDeadlineSeconds: 10}
-	if _, err := s.subscriptions.CreateSubscription(tb.Context(), sub); err != nil {
-		tb.Fatal(err)
-	}
+	_, err := s.subscriptions.CreateSubscription(tb.Context(), sub)
+	require.NoError(tb, err)
 	return sub.Name
 }
 

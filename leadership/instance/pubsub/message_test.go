@@ -9,6 +9,7 @@ import (
 
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 
@@ -33,16 +34,10 @@ func TestAMessageIsWhatTheDocumentationSays(t *testing.T) {
 		"leaderId": "ann", "previousLeaderId": "bob", "fencingToken": 7.0, "requestId": "req-1",
 		"actor": "ann@example.com", "reason": "because", "detail": map[string]any{"n": 1.0},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("data (-want +got):\n%s", diff)
-	}
+	assert.Empty(t, cmp.Diff(want, got), "data (-want +got)")
 	attributes := map[string]string{"election": "reports", "revision": "12", "type": "acquired", "leaderId": "ann", "fencingToken": "7"}
-	if diff := cmp.Diff(attributes, m.Attributes); diff != "" {
-		t.Errorf("attributes (-want +got):\n%s", diff)
-	}
-	if m.OrderingKey != "reports" {
-		t.Errorf("the ordering key is %q", m.OrderingKey)
-	}
+	assert.Empty(t, cmp.Diff(attributes, m.Attributes), "attributes (-want +got)")
+	assert.EqualValues(t, "reports", m.OrderingKey, "the ordering key")
 }
 
 func TestEveryEventIsReadAsItWasWritten(t *testing.T) {

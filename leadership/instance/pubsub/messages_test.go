@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership/instance/pubsub"
@@ -18,9 +19,7 @@ func (s *service) messages(t *testing.T) *pubsub.Messages {
 	m, err := pubsub.OpenMessages(t.Context(), pubsub.Config{Topic: s.topic, Instance: "test", Emulator: s.addr})
 	require.NoError(t, err)
 	t.Cleanup(func() {
-		if err := m.Close(); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, m.Close())
 	})
 	return m
 }
@@ -74,9 +73,7 @@ func TestTheSubscriptionOfMessagesIsUnorderedAndGoesWithItsInstance(t *testing.T
 		if sub := s.own(t); sub.EnableMessageOrdering || sub.Topic != s.topic || sub.Labels["regent"] != "instance" {
 			t.Errorf("it is %v", sub)
 		}
-		if err := h.stop(); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, h.stop())
 		if left := s.subscribed(t); len(left) > 0 {
 			t.Errorf("there is still %v", left)
 		}

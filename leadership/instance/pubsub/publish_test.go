@@ -9,6 +9,8 @@ import (
 
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
@@ -27,9 +29,7 @@ func TestEachRequestHasTheEventsOfOneElection(t *testing.T) {
 		return nil
 	}))
 	publish(t, s.open(t), append(append(history("a", 1, 2), history("b", 1, 250)...), history("a", 3, 3)...))
-	if diff := cmp.Diff([]int{2, 100, 100, 50, 1}, sizes); diff != "" {
-		t.Errorf("events in each request (-want +got):\n%s", diff)
-	}
+	assert.Empty(t, cmp.Diff([]int{2, 100, 100, 50, 1}, sizes), "events in each request (-want +got)")
 }
 
 func TestAfterAFailedPublicationTheEarlierEventsComeFirst(t *testing.T) {
@@ -48,13 +48,9 @@ func TestAfterAFailedPublicationTheEarlierEventsComeFirst(t *testing.T) {
 	if acked != 100 || status.Code(err) != codes.PermissionDenied {
 		t.Fatalf("%d events were acknowledged, and the error is %v; the first request has 100, and the second was refused", acked, err)
 	}
-	if n := len(s.fake.Messages()); n != 100 {
-		t.Fatalf("%d messages were published: a later one must not be if an earlier one failed", n)
-	}
+	require.Len(t, s.fake.Messages(), 100, "messages were published: a later one must not be if an earlier one failed")
 	publish(t, b, events[acked:])
-	if diff := cmp.Diff(events, l.awaitEvents(t, events)); diff != "" {
-		t.Errorf("heard (-want +got):\n%s", diff)
-	}
+	assert.Empty(t, cmp.Diff(events, l.awaitEvents(t, events)), "heard (-want +got)")
 }
 
 func TestAPublicationEndsWithItsContext(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/api/option"
 	"google.golang.org/grpc"
@@ -160,9 +161,7 @@ func atRest(t *testing.T, s *idle, test func(t *testing.T, h *hears)) {
 		}
 		test(t, h)
 		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, <-done)
 	})
 }
 
@@ -175,9 +174,7 @@ func TestAStreamAtRestCostsTwoCallsAMinuteWherePingsAreAnswered(t *testing.T) {
 			if s.calls < 3600/40 || s.calls > 2*60 {
 				t.Errorf("%d calls in an hour", s.calls)
 			}
-			if s.streams != 1 {
-				t.Errorf("%d streams", s.streams)
-			}
+			assert.EqualValues(t, 1, s.streams, "streams")
 		})
 	})
 }

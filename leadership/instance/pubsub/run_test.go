@@ -2,7 +2,6 @@ package pubsub_test
 
 import (
 	"context"
-	"errors"
 	"regexp"
 	"strings"
 	"testing"
@@ -10,6 +9,8 @@ import (
 
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -33,9 +34,7 @@ func TestEveryInstanceHearsEveryEventInOrder(t *testing.T) {
 		for _, l := range listeners {
 			heard := l.awaitEvents(t, all)
 			for _, e := range elections {
-				if diff := cmp.Diff(history(e, 1, 150), firsts(heard, e)); diff != "" {
-					t.Errorf("first deliveries of %s (-want +got):\n%s", e, diff)
-				}
+				assert.Empty(t, cmp.Diff(history(e, 1, 150), firsts(heard, e)), "first deliveries of %s (-want +got)", e)
 			}
 		}
 	})
@@ -52,15 +51,11 @@ func TestASubscriptionIsOfTheInstanceAndGoesWithIt(t *testing.T) {
 			sub.ExpirationPolicy.GetTtl().AsDuration() != 24*time.Hour || sub.Labels["regent"] != "instance" || sub.Labels["regent-heartbeat"] == "" {
 			t.Errorf("it is %v", sub)
 		}
-		if err := l.stop(); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, l.stop())
 		if left := s.subscribed(t); len(left) > 0 {
 			t.Errorf("there is still %v", left)
 		}
-		if diff := cmp.Diff([]bool{true, false}, l.told()); diff != "" {
-			t.Errorf("live was told (-want +got):\n%s", diff)
-		}
+		assert.Empty(t, cmp.Diff([]bool{true, false}, l.told()), "live was told (-want +got)")
 	})
 }
 
@@ -90,16 +85,13 @@ func TestMessageThatIsNoEventIsAcknowledgedAndLoggedOnce(t *testing.T) {
 		messages["a huge one"] = &pubsubpb.PubsubMessage{Data: make([]byte, size)}
 		n := 0
 		for what, m := range messages {
-			if _, err := s.topics.Publish(t.Context(), &pubsubpb.PublishRequest{Topic: s.topic, Messages: []*pubsubpb.PubsubMessage{m}}); err != nil {
-				t.Fatalf("%s: %v", what, err)
-			}
+			_, err := s.topics.Publish(t.Context(), &pubsubpb.PublishRequest{Topic: s.topic, Messages: []*pubsubpb.PubsubMessage{m}})
+			require.NoError(t, err, what)
 			n++
 		}
 		event := []leadership.Event{takeover()} // of the same ordering key as most of them
 		publish(t, b, event)
-		if diff := cmp.Diff(event, l.awaitEvents(t, event)); diff != "" {
-			t.Errorf("heard (-want +got):\n%s", diff)
-		}
+		assert.Empty(t, cmp.Diff(event, l.awaitEvents(t, event)), "heard (-want +got)")
 		awaitAcks(t, s, n+1)
 		l.stop()
 		close(log)
@@ -126,9 +118,7 @@ func awaitAcks(t *testing.T, s *service, n int) {
 		if acked == n {
 			return
 		}
-		if time.Now().After(end) {
-			t.Fatalf("%d of %d messages were acknowledged", acked, n)
-		}
+		require.False(t, time.Now().After(end), "%d of %d messages were acknowledged", acked, n)
 	}
 }
 
@@ -146,9 +136,7 @@ func TestTheTopicIsDeletedAndComesBack(t *testing.T) {
 		s.createTopic(t)
 		l.awaitLives(t, true, false, true)
 		publish(t, b, history("reports", 6, 10))
-		if diff := cmp.Diff(history("reports", 1, 10), l.awaitEvents(t, history("reports", 6, 10))); diff != "" {
-			t.Errorf("heard (-want +got):\n%s", diff)
-		}
+		assert.Empty(t, cmp.Diff(history("reports", 1, 10), l.awaitEvents(t, history("reports", 6, 10))), "heard (-want +got)")
 		if sub := s.own(t); sub.Topic != s.topic {
 			t.Errorf("the subscription belongs to %s", sub.Topic)
 		}
@@ -171,9 +159,7 @@ func TestWithoutATopicRunWaitsForOneAndSaysSoOnce(t *testing.T) {
 		}
 		s.createTopic(t)
 		l.awaitLives(t, true)
-		if diff := cmp.Diff([]string{"events are not heard"}, log.await(t, "events are heard")); diff != "" {
-			t.Errorf("the log (-want +got):\n%s", diff)
-		}
+		assert.Empty(t, cmp.Diff([]string{"events are not heard"}, log.await(t, "events are heard")), "the log (-want +got)")
 	})
 }
 
@@ -182,7 +168,5 @@ func TestAnEndWithoutTheServiceIsReported(t *testing.T) {
 	s, f := newFake(t), newFault()
 	l := listenLive(t, s.open(t, with(f)))
 	f.set("DeleteSubscription", hang)
-	if err := l.stop(); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("the subscription could not be deleted, and the error is %v", err)
-	}
+	assert.ErrorIs(t, l.stop(), context.DeadlineExceeded, "the subscription could not be deleted")
 }

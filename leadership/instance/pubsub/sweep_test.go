@@ -10,6 +10,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/stretchr/testify/require"
 )
 
 func heartbeat(age time.Duration) map[string]string {
@@ -20,9 +22,8 @@ func TestASweepDeletesStraysAndNothingElse(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *service) {
 		b := s.open(t)
 		other := &pubsubpb.Topic{Name: s.topic + "-2"}
-		if _, err := s.topics.CreateTopic(t.Context(), other); err != nil {
-			t.Fatal(err)
-		}
+		_, err := s.topics.CreateTopic(t.Context(), other)
+		require.NoError(t, err)
 		keep := []string{
 			s.subscribe(t, "silent-for-less", heartbeat(119*time.Minute)),
 			s.subscribe(t, "ahead", heartbeat(-time.Hour)),

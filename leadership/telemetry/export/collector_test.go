@@ -18,6 +18,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metricsservice "go.opentelemetry.io/proto/otlp/collector/metrics/v1"
 	traceservice "go.opentelemetry.io/proto/otlp/collector/trace/v1"
@@ -86,9 +87,7 @@ func overHTTP(t *testing.T) (c *collector, address string) {
 	c = new(collector)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, err)
 		switch r.URL.Path {
 		case "/v1/traces":
 			m := new(traceservice.ExportTraceServiceRequest)
@@ -99,9 +98,7 @@ func overHTTP(t *testing.T) (c *collector, address string) {
 			err = proto.Unmarshal(body, m)
 			ofMetrics{collector: c}.Export(r.Context(), m)
 		}
-		if err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, err)
 	}))
 	t.Cleanup(server.Close)
 	return c, server.URL
@@ -187,9 +184,7 @@ func TestACollectorReceivesTheTracesAndMetricsOfRealCalls(t *testing.T) {
 			c.holdsSpans(t)
 			c.holdsMetrics(t)
 			for _, m := range c.traces {
-				if strings.Contains(m.String(), secretKey) {
-					t.Error("a key is in a trace")
-				}
+				assert.NotContains(t, m.String(), secretKey, "a key is in a trace")
 			}
 			if len(c.headers) == 0 || !slices.Equal(c.headers[0].Get("x-team"), []string{"planning"}) {
 				t.Errorf("headers %v", c.headers)
@@ -331,13 +326,10 @@ func TestGooglesCredentialsAreForGooglesCollectorAlone(t *testing.T) {
 	if err != nil { // credentials do not go over an open connection
 		t.Fatal(err)
 	}
-	if _, err := telemetry.New(p.Meters, p.Tracers); err != nil {
-		t.Fatal(err)
-	}
+	_, err = telemetry.New(p.Meters, p.Tracers)
+	require.NoError(t, err)
 	if err := p.Shutdown(t.Context()); err != nil || len(c.metrics) == 0 {
 		t.Errorf("%d messages, %v", len(c.metrics), err)
 	}
-	if p.Project != "theirs" {
-		t.Errorf("the project is %q", p.Project)
-	}
+	assert.EqualValues(t, "theirs", p.Project, "the project")
 }

@@ -11,6 +11,7 @@ import (
 	model "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	promnames "github.com/prometheus/common/model"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership/telemetry"
@@ -52,9 +53,7 @@ func TestMetricsAreAsPrometheusWantsThem(t *testing.T) {
 		if labels, value, ok := strings.Cut(line, "} "); ok {
 			name, _ = labels, value
 		}
-		if series[name] {
-			t.Errorf("the series %s comes twice", name)
-		}
+		assert.False(t, series[name], "the series %s comes twice", name)
 		series[name] = true
 	}
 	for _, m := range telemetry.Catalogue() {
@@ -67,14 +66,10 @@ func TestMetricsAreAsPrometheusWantsThem(t *testing.T) {
 		`regent_store_duration_seconds_count{op="renew",outcome="ok"} 1`, `regent_leadership_splitbrain_total{op="renew"} 0`,
 		`http_server_request_duration_seconds_count{`, "\ngo_goroutines ", "\nprocess_resident_memory_bytes ", "\nprocess_open_fds ",
 	} {
-		if !strings.Contains(text, series) {
-			t.Errorf("%s is missing in\n%s", series, text)
-		}
+		assert.Contains(t, text, series, "%s is missing in\n%s", series, text)
 	}
 	for _, secret := range []string{secretKey, `"ann"`, `"jobs"`, `"bob"`} {
-		if strings.Contains(text, secret) {
-			t.Errorf("%s is in /metrics", secret)
-		}
+		assert.NotContains(t, text, secret, "%s is in /metrics", secret)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/metric/noop"
@@ -74,9 +75,7 @@ func TestNothingIsExportedUnlessConfigured(t *testing.T) { // alone, for it coun
 		if _, ok := p.Meters.(noop.MeterProvider); !ok || p.Prometheus != nil {
 			t.Errorf("%v: there is a %T, and Prometheus is %v", env, p.Meters, p.Prometheus)
 		}
-		if err := p.Shutdown(t.Context()); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, p.Shutdown(t.Context()))
 	}
 	if after := runtime.NumGoroutine(); after > before {
 		t.Errorf("%d goroutines, %d before", after, before)

@@ -109,18 +109,16 @@ func (w *Fixture) Keep(lease leadership.LeaseRequest, during time.Duration) {
 	w.Helper()
 	for begin := time.Now(); time.Since(begin) < during; {
 		time.Sleep(10 * time.Second)
-		if _, err := w.Service.Renew(w.Context(), lease); err != nil {
-			w.Fatal(err)
-		}
+		_, err := w.Service.Renew(w.Context(), lease)
+		require.NoError(w, err)
 	}
 }
 
 // Release ends the lease.
 func (w *Fixture) Release(lease leadership.LeaseRequest) {
 	w.Helper()
-	if _, err := w.Service.Do(w.Context(), leadership.Release{LeaseRequest: lease}); err != nil {
-		w.Fatal(err)
-	}
+	_, err := w.Service.Do(w.Context(), leadership.Release{LeaseRequest: lease})
+	require.NoError(w, err)
 }
 
 // Settle lets time pass, and waits for everything that happens then.
@@ -155,9 +153,8 @@ func (w *Fixture) Contend(e leadership.Election, times int, every time.Duration)
 			w.Fatal("bob was granted what ann has")
 		}
 		w.Settle(every)
-		if _, err := w.Service.Renew(w.Context(), lease); err != nil {
-			w.Fatal(err)
-		}
+		_, err := w.Service.Renew(w.Context(), lease)
+		require.NoError(w, err)
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"regent/leadership/instance/internal/backoff"
 )
 
@@ -32,9 +34,7 @@ func TestAWaitDoublesWithEachTryAndNeverOverflows(t *testing.T) {
 		}
 	}
 	for _, try := range []int{16, 63, 64, 1 << 30} {
-		if got := backoff.After(try, time.Minute, time.Hour); got != time.Hour {
-			t.Errorf("after try %d: %v, want an hour", try, got)
-		}
+		assert.Equal(t, time.Hour, backoff.After(try, time.Minute, time.Hour), "after try %d", try)
 	}
 }
 

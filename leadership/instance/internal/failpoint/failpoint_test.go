@@ -6,8 +6,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
 )
 
 const survived = "1\n2\n3\n4\n5\ndeferred\n"
@@ -38,9 +39,7 @@ func TestNormalBuildHasNoPoints(t *testing.T) {
 		t.Errorf("it said %q, killed: %v; want it to live", out, killed)
 	}
 	symbols := command(t, "go", "tool", "nm", program)
-	if strings.Contains(symbols, "internal/failpoint") {
-		t.Error("something of the package is in the program")
-	}
+	assert.NotContains(t, symbols, "internal/failpoint", "something of the package is in the program")
 }
 
 // build builds testdata/hits.

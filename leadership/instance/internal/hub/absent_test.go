@@ -9,6 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/instance/internal/hub"
 	"regent/leadership/instance/internal/view"
@@ -60,9 +63,8 @@ func TestAnElectionThatBeginsIsNoLongerAbsent(t *testing.T) {
 		},
 		"by an own change": func(w *cached) { w.Hub.Learn(new(heldAt(9, time.Hour)), view.Committed, w.now()) },
 		"by a strong read": func(w *cached) {
-			if _, err := w.Read(w.t.Context(), leadership.ReadRequest{Election: jobs, Strong: true}); err != nil {
-				w.t.Error(err)
-			}
+			_, err := w.Read(w.t.Context(), leadership.ReadRequest{Election: jobs, Strong: true})
+			assert.NoError(w.t, err)
 		},
 	} {
 		for was, refusal := range map[string]error{"never seen": &leadership.Error{Code: leadership.NotFound}, "deleted": tombstone()} {
@@ -105,29 +107,24 @@ func TestAbsencesLeaveRoomForElections(t *testing.T) {
 			return heldAt(1, time.Hour), nil
 		}}})
 		for i := range 100 {
-			if _, err := h.Read(t.Context(), leadership.ReadRequest{Election: leadership.Election(fmt.Sprint("absent-", i))}); !errors.Is(err, leadership.NotFound) {
-				t.Fatal(err)
-			}
+			_, err := h.Read(t.Context(), leadership.ReadRequest{Election: leadership.Election(fmt.Sprint("absent-", i))})
+			require.ErrorIs(t, err, leadership.NotFound)
 		}
 		gets.Store(0)
 		for range 10 {
-			if _, err := h.Read(t.Context(), leadership.ReadRequest{Election: jobs}); err != nil {
-				t.Fatal(err)
-			}
+			_, err := h.Read(t.Context(), leadership.ReadRequest{Election: jobs})
+			require.NoError(t, err)
 		}
 		if n := gets.Load(); n != 1 {
 			t.Errorf("the store was read %d times for an election that exists, want once", n)
 		}
 		for range 2 { // each grant needs it
-			if _, err := h.Read(t.Context(), leadership.ReadRequest{Election: leadership.HaltsElection}); !errors.Is(err, leadership.NotFound) {
-				t.Fatal(err)
-			}
+			_, err := h.Read(t.Context(), leadership.ReadRequest{Election: leadership.HaltsElection})
+			require.ErrorIs(t, err, leadership.NotFound)
 		}
 		if n := gets.Load(); n != 2 {
 			t.Errorf("in a full cache the halts were read %d times, want once", n-1)
 		}
-		if n := remembered(h); n != 7 {
-			t.Errorf("%d elections are remembered, want 5 that are absent, one that is not, and the halts", n)
-		}
+		assert.EqualValues(t, 7, remembered(h), "elections are remembered, want 5 that are absent, one that is not, and the halts")
 	})
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"regent/leadership"
 	"regent/leadership/instance/internal/hub"
 )
@@ -84,13 +86,9 @@ func TestElectionWithoutListenersIsForgotten(t *testing.T) {
 			election := map[string]leadership.Election{"a listener": "one", "a watch": "two"}[name]
 			h.Watch(election, 0).Close()
 			h.listen(election).Close()
-			if !h.listened(election) {
-				t.Errorf("%s is left, and is forgotten", name)
-			}
+			assert.True(t, h.listened(election), "%s is left, and is forgotten", name)
 			last.Close()
-			if h.listened(election) {
-				t.Errorf("%s was the last, and its election is not forgotten", name)
-			}
+			assert.False(t, h.listened(election), "%s was the last, and its election is not forgotten", name)
 		}
 		watch.Close()
 		listener.Close()

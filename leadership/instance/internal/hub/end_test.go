@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
 
 	"regent/leadership"
 	"regent/leadership/instance/internal/hub"
@@ -204,9 +205,7 @@ func TestFewLooksAreUnderWayAtOnce(t *testing.T) {
 			w.Learn(lease)
 		}
 		w.after(time.Minute)
-		if diff := cmp.Diff([]int{leases, 16}, []int{done, most}); diff != "" {
-			t.Errorf("looks done, and most at once (-want +got):\n%s", diff)
-		}
+		assert.Empty(t, cmp.Diff([]int{leases, 16}, []int{done, most}), "looks done, and most at once (-want +got)")
 		w.wantSlots(0)
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -96,9 +97,7 @@ func TestGapsOfManyElectionsAreFoundWithoutBeingRememberedOneByOne(t *testing.T)
 		}
 		h.set(nil, nil)
 		time.Sleep(time.Minute)
-		if got := len(f.items()); got != 4000 {
-			t.Errorf("got %d events, want all 4000", got)
-		}
+		assert.Len(t, f.items(), 4000, "events")
 	})
 }
 
@@ -113,9 +112,7 @@ func (w *cluster) resumes(h *instance, from hub.Cursor, seen []hub.Item) {
 	}
 	got := f.items()
 	for _, i := range got {
-		if err := s.see(i.Event); err != nil {
-			w.t.Errorf("resuming from %v: %v", from, err)
-		}
+		assert.NoError(w.t, s.see(i.Event), "resuming from %v", from)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -156,9 +153,8 @@ func TestACursorThatIsTooOldIsToldAsSuch(t *testing.T) {
 		w.follows(h, "", fromNow)
 		h.reads()
 		for range 10 {
-			if _, err := h.Feed(t.Context(), leadership.Selection{}, old); !errors.Is(err, leadership.HistoryCompacted) {
-				t.Errorf("got %v, want %s", err, leadership.HistoryCompacted)
-			}
+			_, err := h.Feed(t.Context(), leadership.Selection{}, old)
+			assert.ErrorIs(t, err, leadership.HistoryCompacted)
 		}
 		h.wants(t, 0, 1, "ten times a cursor that is too old")
 		w.follows(h, "", young).wants("from a cursor that is not", "jobs 1")
@@ -225,9 +221,8 @@ func TestJournalWithoutReadersCostsNothing(t *testing.T) {
 	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(false)
 		f := w.follows(h, "", fromNow)
-		if _, err := h.Feed(t.Context(), leadership.Selection{}, cursorOf(t, time.Unix(0, 0))); !errors.Is(err, leadership.HistoryCompacted) {
-			t.Errorf("got %v, want %s", err, leadership.HistoryCompacted)
-		}
+		_, err := h.Feed(t.Context(), leadership.Selection{}, cursorOf(t, time.Unix(0, 0)))
+		assert.ErrorIs(t, err, leadership.HistoryCompacted)
 		f.feed.Close()
 		synctest.Wait()
 		h.reads()
@@ -296,9 +291,7 @@ func TestFeedThatGivesUpResumingLeavesTheLookToOthers(t *testing.T) {
 		h.set(nil, nil)
 		cancel()
 		for range 2 {
-			if err := <-gone; !errors.Is(err, context.Canceled) {
-				t.Errorf("who gave up got %v, want %v", err, context.Canceled)
-			}
+			assert.ErrorIs(t, <-gone, context.Canceled, "who gave up")
 		}
 		w.follows(h, "", cursor).wants("who came after", "jobs 1", "jobs 2")
 	})
@@ -312,15 +305,12 @@ func TestTooMuchAtOnceEndsFeedsAndNewOnesBegin(t *testing.T) {
 			w.change(jobs, 1)
 		}
 		h.SetLive(true)
-		if err := f.ended(); !errors.Is(err, leadership.HistoryCompacted) {
-			t.Errorf("the feed ended with %v, want %s", err, leadership.HistoryCompacted)
-		}
+		assert.ErrorIs(t, f.ended(), leadership.HistoryCompacted, "the feed")
 		if cursor := f.feed.Cursor(); cursor.IsZero() {
 			t.Error("a feed that has ended has no cursor")
 		}
-		if _, err := h.Feed(t.Context(), leadership.Selection{}, f.feed.Cursor()); !errors.Is(err, leadership.HistoryCompacted) {
-			t.Errorf("its cursor gives %v, want %s", err, leadership.HistoryCompacted)
-		}
+		_, err := h.Feed(t.Context(), leadership.Selection{}, f.feed.Cursor())
+		assert.ErrorIs(t, err, leadership.HistoryCompacted, "its cursor")
 		time.Sleep(time.Minute)
 		again := w.follows(h, "", fromNow)
 		f.feed.Close()
@@ -357,13 +347,9 @@ func TestClosingTheHubEndsAllFeeds(t *testing.T) {
 		ended <- err
 		ended <- f.ended()
 		for range 6 {
-			if err := <-ended; !errors.Is(err, draining) {
-				t.Errorf("got %v, want %v", err, draining)
-			}
+			assert.ErrorIs(t, <-ended, draining)
 		}
-		if f.feed.Cursor().IsZero() {
-			t.Error("a feed that was ended has no cursor")
-		}
+		assert.False(t, f.feed.Cursor().IsZero(), "a feed that was ended has no cursor")
 	})
 }
 

@@ -70,9 +70,8 @@ func (w *cluster) change(e leadership.Election, n int) []leadership.Event {
 		w.changes++
 		r := leadership.Configure{Election: e}
 		r.Config.LeaseDuration = time.Second + time.Duration(w.changes)*time.Millisecond
-		if _, err := w.service.Do(context.Background(), r); err != nil {
-			w.t.Fatal(err)
-		}
+		_, err := w.service.Do(context.Background(), r)
+		require.NoError(w.t, err)
 	}
 	events := w.history(e, 0)
 	return events[len(events)-n:]

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"regent/leadership"
 )
 
@@ -72,8 +74,6 @@ func TestAListenerHearsMoreAfterAnEventThatWasMadeUp(t *testing.T) {
 		w.change(jobs, 1)
 		h.Publish(w.change(jobs, 1)...)
 		<-l.C()
-		if r := l.newest(); r != 4 {
-			t.Errorf("the newest event is said to be %d, want 4", r)
-		}
+		assert.EqualValues(t, 4, l.newest(), "the newest event is said to be")
 	})
 }

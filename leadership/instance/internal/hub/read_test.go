@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -184,16 +185,12 @@ func (w *cached) wantGets(want int) {
 // wantSlots checks how many elections take up memory.
 func (w *cached) wantSlots(want int) {
 	w.t.Helper()
-	if got := remembered(w.Hub); got != want {
-		w.t.Errorf("%d elections take up memory, want %d", got, want)
-	}
+	assert.Equal(w.t, want, remembered(w.Hub), "elections take up memory")
 }
 
 func (w *cached) wantRevision(got leadership.Reading, want leadership.Revision) {
 	w.t.Helper()
-	if got.Revision != want {
-		w.t.Errorf("got revision %d, want %d", got.Revision, want)
-	}
+	assert.Equal(w.t, want, got.Revision, "got revision")
 }
 
 func TestTheStoreIsAskedOnceWithinTheExpiry(t *testing.T) {
@@ -208,9 +205,7 @@ func TestTheStoreIsAskedOnceWithinTheExpiry(t *testing.T) {
 			want.ExpiresIn -= age
 			want.RenewIn -= age
 			want.ReadAt = asked.Add(time.Second)
-			if diff := cmp.Diff(leadership.Reading{Lease: want, Age: age, Bound: hub.DefaultExpiry}, got); diff != "" {
-				t.Errorf("after %v (-want +got):\n%s", age, diff)
-			}
+			assert.Empty(t, cmp.Diff(leadership.Reading{Lease: want, Age: age, Bound: hub.DefaultExpiry}, got), "after %v (-want +got)", age)
 		}
 		w.wantGets(1)
 		time.Sleep(time.Nanosecond)
@@ -260,9 +255,8 @@ func TestAMachineThatWasSuspendedTakesNoOldEntryForAFreshOne(t *testing.T) {
 		late := w.background(0)
 		w.leap(time.Hour)
 		time.Sleep(time.Second)
-		if _, err := late(); !errors.Is(err, leadership.StoreUnavailable) {
-			t.Errorf("a read that was under way meanwhile: got %v, want %s", err, leadership.StoreUnavailable)
-		}
+		_, err := late()
+		assert.ErrorIs(t, err, leadership.StoreUnavailable, "a read that was under way meanwhile")
 	})
 }
 
@@ -327,9 +321,8 @@ func TestErrorsAreSharedAndNotKept(t *testing.T) {
 		first, second := w.background(0), w.background(0)
 		time.Sleep(time.Second)
 		for _, outcome := range []func() (leadership.Reading, error){first, second} {
-			if _, err := outcome(); !errors.Is(err, leadership.RecordTooNew) {
-				t.Errorf("got %v, want %s", err, leadership.RecordTooNew)
-			}
+			_, err := outcome()
+			assert.ErrorIs(t, err, leadership.RecordTooNew)
 		}
 		w.wantGets(1)
 		w.stores(heldAt(8, time.Hour))
@@ -468,9 +461,8 @@ func TestFullCacheDropsEntriesThatAreOverAndKeepsTheRest(t *testing.T) {
 	withCacheOf(t, hub.Config{Size: 2}, func(t *testing.T, w *cached) {
 		read := func(e leadership.Election, want int) {
 			t.Helper()
-			if _, err := w.Read(t.Context(), leadership.ReadRequest{Election: e}); err != nil {
-				t.Error(err)
-			}
+			_, err := w.Read(t.Context(), leadership.ReadRequest{Election: e})
+			assert.NoError(t, err)
 			w.wantGets(want)
 		}
 		read("a", 1)
@@ -529,14 +521,11 @@ func TestInvalidConfigIsNamed(t *testing.T) {
 			t.Errorf("%s: it is taken", name)
 		}
 	}
-	if _, err := hub.New(hub.Config{Store: some, Expiry: hub.MaxExpiry}); err != nil {
-		t.Errorf("the longest expiry: %v", err)
-	}
+	_, err := hub.New(hub.Config{Store: some, Expiry: hub.MaxExpiry})
+	assert.NoError(t, err, "the longest expiry")
 }
 
 func TestAPanicOfAReadLeavesTheHubUnlocked(t *testing.T) {
 	t.Parallel()
-	if hub.LockedAfterAPanic() {
-		t.Error("it is locked")
-	}
+	assert.False(t, hub.LockedAfterAPanic(), "it is locked")
 }

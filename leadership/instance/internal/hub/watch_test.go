@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"regent/leadership"
 	"regent/leadership/instance/internal/hub"
 	"regent/leadership/rule"
@@ -95,9 +97,8 @@ func TestAStoreThatIsAwayIsAskedOnceInASecondHoweverManyWatch(t *testing.T) {
 		}
 		late := h.Watch(jobs, 0)
 		defer late.Close()
-		if _, err := late.Ready(t.Context()); !errors.Is(err, errStore) {
-			t.Errorf("who comes meanwhile got %v, want the store's error", err)
-		}
+		_, err := late.Ready(t.Context())
+		assert.ErrorIs(t, err, errStore, "who comes meanwhile")
 		if events, _, _ := h.reads(); events > 0 {
 			t.Errorf("who comes meanwhile has the history read %d times", events)
 		}
@@ -169,9 +170,7 @@ func TestAnEventThatWasMadeUpIsForgotten(t *testing.T) {
 		if events, _, _ := h.reads(); events > 11 {
 			t.Errorf("the history was read %d times, want 10 for the phantom and one for the event that was lost, at most", events)
 		}
-		if r := listener.newest(); r != 6 {
-			t.Errorf("the newest event is said to be %d, want 6", r)
-		}
+		assert.EqualValues(t, 6, listener.newest(), "the newest event is said to be")
 		h.Publish(w.change(jobs, 1)...)
 		for _, r := range readers {
 			r.wants("afterwards", 4, 5, 6, 7)
@@ -234,26 +233,20 @@ func TestClosingTheHubEndsAllThatWait(t *testing.T) {
 		go next(h.Watch("other", 0)) // shares it
 		h.Publish(w.change("third", 1)...)
 		synctest.Wait()
-		if err := h.Cause(); err != nil {
-			t.Errorf("a hub that is open has the cause %v", err)
-		}
+		assert.NoError(t, h.Cause(), "a hub that is open has the cause")
 		before := time.Now()
 		h.Close(draining)
 		h.Close(errors.New("again"))
 		go next(h.Watch("fourth", 0))
 		go next(rich) // though there is an event for it
 		for range 6 {
-			if err := <-ended; !errors.Is(err, draining) {
-				t.Errorf("got %v, want %v", err, draining)
-			}
+			assert.ErrorIs(t, <-ended, draining)
 		}
 		if took := time.Since(before); took > 0 {
 			t.Errorf("it took %v", took)
 		}
 		<-h.Done()
-		if err := h.Cause(); !errors.Is(err, draining) {
-			t.Errorf("the hub's cause is %v, want %v", err, draining)
-		}
+		assert.ErrorIs(t, h.Cause(), draining, "the hub's cause")
 		if h.listened(jobs) || h.listened("other") {
 			t.Error("watches that are closed still listen")
 		}

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -184,9 +185,8 @@ func TestAQuorumThatIsKnownCostsACallWithoutAWaitNoSecondTransaction(t *testing.
 			c.Present = func(leadership.Election, leadership.CandidateID) bool { return true }
 		})
 		i.elects(quorate)
-		if _, err := i.hub.Read(t.Context(), leadership.ReadRequest{Election: jobs}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := i.hub.Read(t.Context(), leadership.ReadRequest{Election: jobs})
+		require.NoError(t, err)
 		var asked asks
 		i.hooks(asked.hook)
 		bob := request("bob")
@@ -218,9 +218,7 @@ func TestTheBidOfTheLastOfALineIsWithdrawn(t *testing.T) {
 	for name, leave := range map[string]func(*instance, *waiter){
 		"cancelled": func(_ *instance, bob *waiter) { bob.cancel() },
 		"closed": func(i *instance, _ *waiter) {
-			if err := i.queue.Close(i.Context(), leadership.StoreUnavailable); err != nil {
-				i.Error(err)
-			}
+			assert.NoError(i, i.queue.Close(i.Context(), leadership.StoreUnavailable))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -237,12 +235,8 @@ func TestTheBidOfTheLastOfALineIsWithdrawn(t *testing.T) {
 				if took := dee.ended.Sub(released); took < window || took > window+20*time.Millisecond+rule.BidTurn {
 					t.Errorf("dee leads after %v, want the window", took)
 				}
-				if n := i.withdrawn.Load(); n != 1 {
-					t.Errorf("%d bids were withdrawn, want one", n)
-				}
-				if n := i.queue.Lines(); n != 0 {
-					t.Errorf("%d lines are left", n)
-				}
+				assert.EqualValues(t, 1, i.withdrawn.Load(), "bids were withdrawn")
+				assert.Zero(t, i.queue.Lines(), "lines are left")
 			})
 		})
 	}
@@ -267,9 +261,7 @@ func TestABidWhoseWithdrawalFailsIsWithdrawnAgain(t *testing.T) {
 		if n := tries.Load(); n != 2 {
 			t.Errorf("the withdrawal was tried %d times, want twice", n)
 		}
-		if n := i.queue.Lines(); n != 0 {
-			t.Errorf("%d lines are left", n)
-		}
+		assert.Zero(t, i.queue.Lines(), "lines are left")
 	})
 }
 

@@ -7,6 +7,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 )
 
@@ -39,9 +42,7 @@ func TestALineThatIsClosedAnswersAllAndFinishesTheAttemptUnderWay(t *testing.T) 
 			t.Errorf("closed with %v after another %v, want at once", err, time.Since(start))
 		}
 		i.wants(1, "in all")
-		if err := i.queue.Close(t.Context(), errors.New("another cause")); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, i.queue.Close(t.Context(), errors.New("another cause")))
 		i.waits(request("eve")).refused(draining)
 	})
 }
@@ -55,9 +56,7 @@ func TestCloseWaitsNoLongerThanItIsTold(t *testing.T) {
 		<-begun
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := i.queue.Close(ctx, errTestOver); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("got %v, want %v", err, context.DeadlineExceeded)
-		}
+		assert.ErrorIs(t, i.queue.Close(ctx, errTestOver), context.DeadlineExceeded)
 	})
 }
 
@@ -101,9 +100,8 @@ func TestClosedLinesAreGoneAtOnce(t *testing.T) {
 		bob := i.waits(request("bob"))
 		r := keyed(request("cy"))
 		r.Election = "kept"
-		if _, err := i.Service.Acquire(t.Context(), leadership.AcquireRequest{Election: r.Election, CandidateID: "ann"}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := i.Service.Acquire(t.Context(), leadership.AcquireRequest{Election: r.Election, CandidateID: "ann"})
+		require.NoError(t, err)
 		cy := i.waits(r)
 		cy.cancel()
 		<-cy.done

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -93,9 +94,7 @@ func TestARefusalElsewhereDoesNotSettleAnAttemptOfUnknownOutcome(t *testing.T) {
 					return
 				}
 				cy.leads()
-				if n := i.given.Load(); n != 1 {
-					t.Errorf("%d leases were given back, want bob's", n)
-				}
+				assert.EqualValues(t, 1, i.given.Load(), "leases were given back")
 			})
 		})
 	}
@@ -278,9 +277,8 @@ func TestWhileEventsMayBeMissedTheHeadAsksFromTimeToTime(t *testing.T) {
 		if n := i.called(); n < 3 || n > 4 {
 			t.Errorf("the store was asked %d times in 20 s, want once in 5 s", n)
 		}
-		if _, err := silent.Do(t.Context(), leadership.Release{LeaseRequest: of(leader)}); err != nil {
-			t.Fatal(err)
-		}
+		_, err = silent.Do(t.Context(), leadership.Release{LeaseRequest: of(leader)})
+		require.NoError(t, err)
 		bob.after(40*time.Second, 40*time.Second+5*time.Second*5/4)
 		bob.leads()
 	})

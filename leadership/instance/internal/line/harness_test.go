@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -153,9 +154,7 @@ func (w *cluster) instance(change ...func(*line.Config)) *instance {
 	i.queue = line.NewQueue(c)
 	w.instances = append(w.instances, i)
 	w.Cleanup(func() {
-		if err := i.queue.Close(context.Background(), errTestOver); err != nil {
-			w.Error(err)
-		}
+		assert.NoError(w, i.queue.Close(context.Background(), errTestOver))
 	})
 	return i
 }
@@ -263,9 +262,8 @@ func (i *instance) unlocks() {
 		i.Fatalf("unlocked without an acknowledgement: %v", err)
 	}
 	_, r.Acknowledge, _ = strings.Cut(refusal.Detail, "acknowledge: ")
-	if _, err := i.Do(i.Context(), r); err != nil {
-		i.Fatal(err)
-	}
+	_, err = i.Do(i.Context(), r)
+	require.NoError(i, err)
 }
 
 func of(g leadership.Grant) leadership.LeaseRequest {

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/instance/internal/hub"
 	"regent/leadership/instance/internal/line"
@@ -21,9 +23,8 @@ func TestAWaiterTakesLessThanTwoKiB(t *testing.T) {
 	s := service.New(memory.New(memory.Config{}))
 	q := line.NewQueue(line.Config{Acquire: s.Acquire, Do: s.Do, Hub: newHub(t, hub.Config{Store: s, Live: true})})
 	t.Cleanup(func() { q.Close(context.Background(), errTestOver) })
-	if _, err := s.Acquire(t.Context(), leadership.AcquireRequest{Election: jobs, CandidateID: "ann", LeaseDuration: time.Hour}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := s.Acquire(t.Context(), leadership.AcquireRequest{Election: jobs, CandidateID: "ann", LeaseDuration: time.Hour})
+	require.NoError(t, err)
 	var calls sync.WaitGroup
 	t.Cleanup(calls.Wait)
 	for i := range waiters {

@@ -2,11 +2,12 @@ package line_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
 	"regent/leadership/service"
@@ -20,9 +21,8 @@ func TestWithoutAWaitTheStoreIsAskedAtOnceAndTheLineLearnsTheAnswer(t *testing.T
 		time.Sleep(lease / 2)
 		r := request("cy")
 		r.Wait = 0
-		if _, err := i.queue.Acquire(t.Context(), r); !errors.Is(err, leadership.LeaseHeld) {
-			t.Fatalf("cy got %v, want %v", err, leadership.LeaseHeld)
-		}
+		_, err := i.queue.Acquire(t.Context(), r)
+		require.ErrorIs(t, err, leadership.LeaseHeld, "cy")
 		r = request("ann")
 		r.Wait, r.Key = 0, &g.Key
 		if again, err := i.queue.Acquire(t.Context(), r); err != nil || again.Token != g.Token {
@@ -131,9 +131,8 @@ func TestALockDelayIsWaitedForWithoutAsking(t *testing.T) {
 		bob, cy := i.waits(request("bob")), i.waits(request("cy"))
 		i.wants(1, "as bob joins")
 		time.Sleep(lease + time.Second)
-		if _, err := i.Expire(t.Context(), jobs); err != nil {
-			t.Fatal(err)
-		}
+		_, err := i.Expire(t.Context(), jobs)
+		require.NoError(t, err)
 		bob.after(lease+delay+guard, lease+delay+guard+100*time.Millisecond)
 		bob.leads()
 		i.wants(1, "for the takeover")

@@ -6,6 +6,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 )
 
@@ -15,9 +18,8 @@ const part = jobs + ".part"
 func (i *instance) delegates(g leadership.Grant) {
 	i.Helper()
 	r := leadership.DelegateRequest{LeaseRequest: of(g), Child: "part", Limits: leadership.Limits{Depth: leadership.AsParent, Children: leadership.AsParent, Budget: leadership.AsParent}}
-	if _, err := i.Delegate(i.Context(), r); err != nil {
-		i.Fatal(err)
-	}
+	_, err := i.Delegate(i.Context(), r)
+	require.NoError(i, err)
 }
 
 func inPart(r leadership.AcquireRequest) leadership.AcquireRequest {
@@ -53,9 +55,7 @@ func TestCandidatesOfAPartLeadOnceItsParentHasALeader(t *testing.T) {
 				}
 			}
 		}
-		if led != 1 {
-			t.Errorf("%d candidates lead, want one", led)
-		}
+		assert.EqualValues(t, 1, led, "candidates lead")
 		if n := w.called(); n > 2 {
 			t.Errorf("the store was asked %d times for it, want once by each instance at most", n)
 		}
@@ -68,9 +68,7 @@ func TestALineForgetsItsParentWhenItEnds(t *testing.T) {
 		i.delegates(ann)
 		i.releases(ann)
 		one := i.waits(inPart(request("bob")))
-		if !i.listened(jobs) {
-			t.Error("the line does not listen to its parent")
-		}
+		assert.True(t, i.listened(jobs), "the line does not listen to its parent")
 		one.cancel()
 		time.Sleep(10 * time.Second)
 		synctest.Wait()

@@ -6,6 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/service"
 )
@@ -201,14 +204,10 @@ func TestAPlaceThatIsTakenAgainIsNoLongerKept(t *testing.T) {
 			bob := i.waits(ask)
 			bob.cancel()
 			<-bob.done
-			if n := i.queue.Kept(jobs); n != 1 {
-				t.Fatalf("%d places are kept, want 1", n)
-			}
+			require.EqualValues(t, 1, i.queue.Kept(jobs), "places are kept")
 		}
 		i.waits(ask)
-		if n := i.queue.Kept(jobs); n != 0 {
-			t.Errorf("%d places are kept, want none", n)
-		}
+		assert.Zero(t, i.queue.Kept(jobs), "places are kept")
 	})
 }
 

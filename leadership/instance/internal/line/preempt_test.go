@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -33,9 +34,7 @@ func (i *instance) challenger() leadership.CandidateID {
 
 func (i *instance) wantsChallenger(want leadership.CandidateID, when string) {
 	i.Helper()
-	if got := i.challenger(); got != want {
-		i.Errorf("%s: the leader is challenged by %q, want %q", when, got, want)
-	}
+	assert.EqualValues(i, want, i.challenger(), "%s: the leader is challenged by", when)
 }
 
 func TestABetterCandidateChallengesTheLeaderOnce(t *testing.T) {

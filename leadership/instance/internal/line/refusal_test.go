@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 )
 
@@ -37,9 +39,8 @@ func TestAWaitThatIsOverIsRefusedForTheReasonThatCounts(t *testing.T) {
 			i.locks(time.Hour)
 			i.leads("ann")
 			time.Sleep(lease + time.Second)
-			if _, err := i.Expire(i.Context(), jobs); err != nil {
-				i.Fatal(err)
-			}
+			_, err := i.Expire(i.Context(), jobs)
+			require.NoError(i, err)
 			return briefly(request("bob"))
 		}, 0},
 		leadership.ReasonBallot: {func(i *instance) leadership.AcquireRequest {

@@ -26,9 +26,8 @@ func (i *instance) saysReady(r leadership.AcquireRequest) {
 	i.Helper()
 	now, err := i.Get(context.Background(), jobs)
 	require.NoError(i, err)
-	if _, err := i.Do(context.Background(), leadership.SayReady{LeaseRequest: leadership.LeaseRequest{Election: jobs, CandidateID: r.CandidateID, Key: *r.Key, Token: now.Token}}); err != nil {
-		i.Fatal(err)
-	}
+	_, err = i.Do(context.Background(), leadership.SayReady{LeaseRequest: leadership.LeaseRequest{Election: jobs, CandidateID: r.CandidateID, Key: *r.Key, Token: now.Token}})
+	require.NoError(i, err)
 }
 
 // yields lets the leader stop.

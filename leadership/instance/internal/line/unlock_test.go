@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 )
 
@@ -15,9 +17,8 @@ func TestAnUnlockLetsTheNextInLineLeadWithinASecond(t *testing.T) {
 			i.locks(time.Hour)
 			i.leads("ann")
 			time.Sleep(lease + time.Second)
-			if _, err := i.Expire(i.Context(), jobs); err != nil {
-				i.Fatal(err)
-			}
+			_, err := i.Expire(i.Context(), jobs)
+			require.NoError(i, err)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -70,9 +71,8 @@ func (w *world) join(r *members.Registry, id leadership.CandidateID, role leader
 func (w *world) send(to *members.Registry, sheets ...[]byte) {
 	w.Helper()
 	for _, s := range sheets {
-		if _, err := to.Hear(s, w.now); err != nil {
-			w.Fatalf("%s: %v", s, err)
-		}
+		_, err := to.Hear(s, w.now)
+		require.NoError(w, err, s)
 	}
 }
 
@@ -102,9 +102,7 @@ func (w *world) members(r *members.Registry, l leadership.Lease) []string {
 
 func (w *world) has(r *members.Registry, what string, want ...string) {
 	w.Helper()
-	if diff := cmp.Diff(append([]string{}, want...), w.members(r, leadership.Lease{Election: jobs})); diff != "" {
-		w.Errorf("%s: the members (-want +got):\n%s", what, diff)
-	}
+	assert.Empty(w, cmp.Diff(append([]string{}, want...), w.members(r, leadership.Lease{Election: jobs})), "%s: the members (-want +got)", what)
 }
 
 func TestAMemberCountsUntilItsTTLHasPassed(t *testing.T) {
@@ -150,9 +148,7 @@ func TestThoseInLineFollowTheTokenThatTheirInstanceKnows(t *testing.T) {
 	w.term(a, "lea", 7)
 	w.tell(a, b)
 	for _, r := range []*members.Registry{a, b} {
-		if diff := cmp.Diff([]string{"ann candidate 7", "lea leader 7", "wit witness 7"}, w.members(r, held("lea", 7))); diff != "" {
-			t.Errorf("the members (-want +got):\n%s", diff)
-		}
+		assert.Empty(t, cmp.Diff([]string{"ann candidate 7", "lea leader 7", "wit witness 7"}, w.members(r, held("lea", 7))), "the members (-want +got)")
 	}
 	w.term(a, "leo", 8)
 	sheets := a.ChangedSheets(nil, w.now)
@@ -160,9 +156,7 @@ func TestThoseInLineFollowTheTokenThatTheirInstanceKnows(t *testing.T) {
 		t.Errorf("a new token is told by %d sheets, of which the first is %s", len(sheets), sheets[0])
 	}
 	w.send(b, sheets...)
-	if diff := cmp.Diff([]string{"ann candidate 8", "leo leader 8", "wit witness 8"}, w.members(b, held("leo", 8))); diff != "" {
-		t.Errorf("after the next grant (-want +got):\n%s", diff)
-	}
+	assert.Empty(t, cmp.Diff([]string{"ann candidate 8", "leo leader 8", "wit witness 8"}, w.members(b, held("leo", 8))), "after the next grant (-want +got)")
 	a.Stand(jobs, nil, w.now)
 	w.tell(a, b)
 	w.has(a, "the line is empty")
@@ -179,9 +173,7 @@ func TestALeaderIsNoticedOfWhichTheViewHasHeard(t *testing.T) {
 		w.pass(time.Second)
 	}
 	hear(leadership.Event{Revision: 1, Type: leadership.EventAcquired, LeaderID: "lea", Token: 7})
-	if token := r.Token(jobs); token != 7 {
-		t.Errorf("a second after the event the token is %d, want 7", token)
-	}
+	assert.EqualValues(t, 7, r.Token(jobs), "a second after the event the token")
 	r.Leave(jobs, "fay", w.now)
 	hear(leadership.Event{Revision: 2, Type: leadership.EventReleased, Token: 7})
 	w.pass(members.Linger + leadership.MaxGrace)
@@ -205,17 +197,11 @@ func TestOneMemberMoreThanThereIsRoomForIsRefusedByName(t *testing.T) {
 	if want := leadership.RefuseMember(j); err == nil || err.Error() != want.Error() || !errors.Is(err, leadership.LimitExceeded) {
 		t.Errorf("member 10,001: %v, want %v", err, want)
 	}
-	if err := r.Open("other", "late", 0, w.now); !errors.Is(err, leadership.LimitExceeded) {
-		t.Errorf("stream 10,001: %v", err)
-	}
+	assert.ErrorIs(t, r.Open("other", "late", 0, w.now), leadership.LimitExceeded, "stream 10,001")
 	w.join(r, "n0", leadership.RoleWorker, 0) // it is one already
-	if err := r.Open(jobs, "n0", 0, w.now); err != nil {
-		t.Errorf("a member that opens a stream: %v", err)
-	}
+	assert.NoError(t, r.Open(jobs, "n0", 0, w.now), "a member that opens a stream")
 	r.Leave(jobs, "n2", w.now)
-	if err := r.Join(j, w.now); err != nil {
-		t.Errorf("after another has left: %v", err)
-	}
+	assert.NoError(t, r.Join(j, w.now), "after another has left")
 }
 
 // watch begins a watch, and returns the number of its next change.
@@ -244,9 +230,7 @@ func TestWatchersAreToldOnceWhoHasComeAndGone(t *testing.T) {
 	next := watch(a)
 	told := func(what string, want ...string) {
 		t.Helper()
-		if diff := cmp.Diff(append([]string{}, want...), changes(a, &next)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", what, diff)
-		}
+		assert.Empty(t, cmp.Diff(append([]string{}, want...), changes(a, &next)), "%s (-want +got)", what)
 	}
 	told("nothing has happened")
 	w.join(a, "fay", leadership.RoleFollower, 1)
@@ -356,9 +340,7 @@ func TestANewLeaderMayWriteForTheGraceTime(t *testing.T) {
 				got = append(got, c)
 			}
 		}
-		if !slices.Equal(got, want) {
-			t.Errorf("%s: %q, want %q", what, got, want)
-		}
+		assert.Equal(t, want, got, what)
 	}
 	w.pass(time.Minute)
 	w.term(r, "n1", 7)
@@ -389,9 +371,7 @@ func TestMembersAreShared(t *testing.T) {
 	}
 	refused := func(what string, err error) {
 		t.Helper()
-		if !errors.Is(err, leadership.LimitExceeded) {
-			t.Errorf("%s: %v, want LIMIT_EXCEEDED", what, err)
-		}
+		assert.ErrorIs(t, err, leadership.LimitExceeded, what)
 	}
 	const half = leadership.MaxMembers / 2
 	for n := range half {
@@ -399,25 +379,15 @@ func TestMembersAreShared(t *testing.T) {
 	}
 	refused("a principal's member beyond half", join("ann", "other", half))
 	refused("a stream of it", r.As("ann", "other", "n", func() error { return r.Open("other", "n", 0, w.now) }))
-	if err := join("ann", "e0", 0); err != nil {
-		t.Errorf("a member that joins again: %v", err)
-	}
-	if err := join("bob", "other", 0); err != nil {
-		t.Errorf("another principal: %v", err)
-	}
+	assert.NoError(t, join("ann", "e0", 0), "a member that joins again")
+	assert.NoError(t, join("bob", "other", 0), "another principal")
 	w.pass(time.Minute)
 	for n := range half {
-		if err := join(fmt.Sprintf("p%d", n%7), "crowded", n); err != nil {
-			t.Fatalf("after all have gone: %v", err)
-		}
+		require.NoError(t, join(fmt.Sprintf("p%d", n%7), "crowded", n), "after all have gone")
 	}
 	refused("an election's member beyond half", join("cyd", "crowded", half))
 	refused("one without a principal", join("", "crowded", half))
-	if err := join("cyd", "other", 0); err != nil {
-		t.Errorf("another election: %v", err)
-	}
+	assert.NoError(t, join("cyd", "other", 0), "another election")
 	r.Leave("crowded", "n1", w.now)
-	if err := join("cyd", "crowded", half); err != nil {
-		t.Errorf("after one has left: %v", err)
-	}
+	assert.NoError(t, join("cyd", "crowded", half), "after one has left")
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -86,9 +87,7 @@ func TestAWholeSheetOfManyMembersComesInPiecesUnderAMegabyte(t *testing.T) {
 	a.ChangedSheets(nil, w.now) // is lost
 	pieces = a.WholeSheets(false, nil, w.now)
 	w.send(b, pieces[1:]...)
-	if !b.Present(gone.Election, gone.CandidateID, w.now) {
-		t.Error("before all pieces have come, a member is taken for gone")
-	}
+	assert.True(t, b.Present(gone.Election, gone.CandidateID, w.now), "before all pieces have come, a member is taken for gone")
 	w.send(b, pieces[0])
 	if b.Present(gone.Election, gone.CandidateID, w.now) || b.Size().Remote != leadership.MaxMembers-1 {
 		t.Errorf("all pieces have come, and %d members are known", b.Size().Remote)
@@ -114,9 +113,7 @@ func TestOtherInstancesTellAMemberThatHasLeftFromOneThatHasVanished(t *testing.T
 				w.pass(15 * time.Second)
 				w.send(b, sheets(a, w.now)...)
 			}
-			if diff := cmp.Diff([]string{"fay follower left", "hal worker vanished"}, changes(b, &next)); diff != "" {
-				t.Errorf("told (-want +got):\n%s", diff)
-			}
+			assert.Empty(t, cmp.Diff([]string{"fay follower left", "hal worker vanished"}, changes(b, &next)), "told (-want +got)")
 		})
 	}
 }
@@ -139,9 +136,7 @@ func TestAGoodbyeRemovesTheMembersOfAnInstanceAtOnce(t *testing.T) {
 	w.tell(c, b)
 	w.pass(5 * time.Second)
 	want := []string{"fay follower joined", "fay follower vanished", "gus follower joined"}
-	if diff := cmp.Diff(want, changes(b, &next)); diff != "" {
-		t.Errorf("one came back through another instance; told (-want +got):\n%s", diff)
-	}
+	assert.Empty(t, cmp.Diff(want, changes(b, &next)), "one came back through another instance; told (-want +got)")
 }
 
 func TestAMemberThatJoinsAtOneInstanceAfterTheOtherIsKeptByTheLast(t *testing.T) {
@@ -179,9 +174,7 @@ func TestSheetsTellOfRenewedLeasesAndAskForSheets(t *testing.T) {
 		if ask {
 			sheets = a.WholeSheets(true, renewed, w.now)
 		}
-		if len(sheets) != 1 {
-			t.Fatalf("asking is %v: %d sheets", ask, len(sheets))
-		}
+		require.Len(t, sheets, 1, "asking is %v: sheets", ask)
 		heard, err := b.Hear(sheets[0], w.now)
 		if err != nil || heard.Ask != ask || len(heard.Renewed) != 1 || heard.Renewed[0] != renewed[0] {
 			t.Errorf("asking is %v: heard %+v, %v", ask, heard, err)

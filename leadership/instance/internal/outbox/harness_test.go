@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -258,9 +259,7 @@ func (i *instance) beginPublish(events []leadership.Event) {
 	defer i.mu.Unlock()
 	i.calls["publish"]++
 	e := events[0].Election
-	if i.publishing[e] {
-		i.fleet.t.Errorf("%q is published twice at the same time", e)
-	}
+	assert.False(i.fleet.t, i.publishing[e], "%q is published twice at the same time", e)
 	if n := len(events); n > 100 {
 		i.fleet.t.Errorf("%d events are published in one call", n)
 	}
@@ -355,9 +354,7 @@ func (p *topic) expect(e leadership.Election, want ...leadership.Revision) {
 			got = append(got, a.Revision)
 		}
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		p.t.Errorf("announced of %q (-want +got):\n%s", e, diff)
-	}
+	assert.Empty(p.t, cmp.Diff(want, got), "announced of %q (-want +got)", e)
 }
 
 // expectAll says that every revision of every election must be out, and the outbox empty. It

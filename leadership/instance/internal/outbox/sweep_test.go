@@ -10,6 +10,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/rule"
 	"regent/leadership/service"
@@ -76,9 +79,7 @@ func TestInstanceReportsWhatOthersLeaveBehindForAsLongAsTheyDo(t *testing.T) {
 			if after > bound && !other.OthersLeave() && !well.OthersLeave() {
 				t.Fatalf("after %v no instance says that another leaves events behind", after)
 			}
-			if cut.OthersLeave() {
-				t.Fatal("an instance takes its own events for those of others")
-			}
+			require.False(t, cut.OthersLeave(), "an instance takes its own events for those of others")
 		})
 		broken.Store(false)
 		work(5*time.Minute, func(after time.Duration) {
@@ -111,9 +112,7 @@ func TestTopicThatHangsDoesNotPutOffTheNextLook(t *testing.T) {
 			a.mu.Lock()
 			found := slices.Contains(a.found, leadership.EventID{Election: e, Revision: 1})
 			a.mu.Unlock()
-			if !found {
-				t.Fatalf("change %d was not found within 20 s", k)
-			}
+			require.True(t, found, "change %d was not found within 20 s", k)
 		}
 	})
 }
@@ -133,9 +132,7 @@ func TestCutInstanceTellsItsWatchersEventsThatAnotherLeftBehind(t *testing.T) {
 		if !slices.Equal(a.found, want) {
 			t.Errorf("what waits was found again: %v", a.found)
 		}
-		if !errors.Is(a.CannotAnnounce(), errPlanted) {
-			t.Errorf("left behind because of %v, want the topic's error", a.CannotAnnounce())
-		}
+		assert.ErrorIs(t, a.CannotAnnounce(), errPlanted, "left behind because of")
 	})
 }
 
@@ -183,14 +180,10 @@ func TestLookThatFailsIsToldUntilOneSucceeds(t *testing.T) {
 		f.wait(time.Minute)
 		a.change("jobs") // which the announcer announces
 		f.wait(time.Minute)
-		if err := a.CannotAnnounce(); !errors.Is(err, errPlanted) {
-			t.Errorf("no look has succeeded, and it says %v", err)
-		}
+		assert.ErrorIs(t, a.CannotAnnounce(), errPlanted, "no look has succeeded")
 		broken.Store(false)
 		f.wait(interval * 5 / 4)
-		if err := a.CannotAnnounce(); err != nil {
-			t.Errorf("a look has succeeded, and it says %v", err)
-		}
+		assert.NoError(t, a.CannotAnnounce(), "a look has succeeded")
 	})
 }
 
@@ -215,9 +208,7 @@ func TestOneElectionThatFailsHoldsUpNoOther(t *testing.T) {
 		for e := range 10 {
 			f.topic.expect(election(e), 1, 2)
 		}
-		if n := f.waiting(); n != 1200 {
-			t.Errorf("%d events wait, want the 1200 that fail", n)
-		}
+		assert.EqualValues(t, 1200, f.waiting(), "events wait")
 		f.topic.expect("aaa")
 		if a.CannotAnnounce() == nil {
 			t.Error("nothing is said of what was left behind")
@@ -225,9 +216,7 @@ func TestOneElectionThatFailsHoldsUpNoOther(t *testing.T) {
 		broken.Store(false)
 		f.settle(time.Minute)
 		f.topic.expect("aaa", seq(1200)...)
-		if err := a.CannotAnnounce(); err != nil {
-			t.Errorf("all is announced, and events are left behind: %v", err)
-		}
+		assert.NoError(t, a.CannotAnnounce(), "all is announced, and events are left behind")
 	})
 }
 
@@ -265,9 +254,7 @@ func TestSweepGoesOnAlthoughOneElectionIsCorrupt(t *testing.T) {
 		a.change("jobs")
 		synctest.Wait()
 		f.topic.expect("jobs", 1)
-		if err := a.CannotAnnounce(); err != nil {
-			t.Errorf("one election that is corrupt makes the instance say %v", err)
-		}
+		assert.NoError(t, a.CannotAnnounce(), "one election that is corrupt makes the instance")
 	})
 }
 
@@ -316,9 +303,7 @@ func TestAfterAFailureTheSameInstanceSweepsSoon(t *testing.T) {
 		if a.count("read") != reads {
 			t.Error("the announcer does not know what the sweep has published")
 		}
-		if err := a.CannotAnnounce(); err != nil {
-			t.Errorf("all is announced, and events are left behind: %v", err)
-		}
+		assert.NoError(t, a.CannotAnnounce(), "all is announced, and events are left behind")
 	})
 }
 
@@ -423,9 +408,7 @@ func TestPartialAcknowledgementCountsForThatPart(t *testing.T) {
 		f.instance("dead").changes("jobs", 5)
 		a.change("jobs")
 		f.wait(2 * markDelay)
-		if n := f.waiting(); n != 4 {
-			t.Errorf("%d events are not marked, want the 4 that were not acknowledged", n)
-		}
+		assert.EqualValues(t, 4, f.waiting(), "events are not marked")
 		f.settle(2 * time.Second)
 		f.topic.expect("jobs", 1, 2, 3, 4, 3, 4, 5, 6)
 	})
@@ -442,9 +425,7 @@ func TestSweepAnnouncesAllThatWasLeftBehind(t *testing.T) {
 		if err != nil || n != 400 {
 			t.Errorf("got %d, %v; want 400", n, err)
 		}
-		if took := time.Since(started); took != 2*time.Second {
-			t.Errorf("it took %v, want 2 s", took)
-		}
+		assert.Equal(t, 2*time.Second, time.Since(started), "it took")
 		f.topic.expectAll()
 		f.topic.expectDuplicates(0)
 		started, looks := time.Now(), asleep.count("look")

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"regent/leadership"
@@ -110,9 +111,7 @@ func (w *world) wantSent(want ...string) {
 	w.t.Helper()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if diff := cmp.Diff(want, w.sent); diff != "" {
-		w.t.Errorf("batches (-want +got)\n%s", diff)
-	}
+	assert.Empty(w.t, cmp.Diff(want, w.sent), "batches (-want +got)")
 }
 
 func TestABatchHasAHundredAtMostAndDoesNotWaitOnceItIsFull(t *testing.T) {
@@ -153,9 +152,7 @@ func TestARenewalIsAnsweredByOneThatWasSentAfterItCame(t *testing.T) {
 		if again.Err != nil || again.Now.Before(came) {
 			t.Errorf("the heartbeat was at %v, %v; want %v or later", again.Now, again.Err, came)
 		}
-		if sent := time.Since(w.begin); sent != 100*time.Millisecond {
-			t.Errorf("answered after %v, want after the second batch", sent)
-		}
+		assert.Equal(t, 100*time.Millisecond, time.Since(w.begin), "answered after")
 		w.done([]leadership.Election{"a"}, first)
 		w.wantSent("0s: a", "50ms: a")
 	})
@@ -189,9 +186,7 @@ func TestACallerThatGoesAwayBeforeItsRenewalIsSentLeavesNothing(t *testing.T) {
 		if !errors.Is(a.Err, leadership.StoreUnavailable) || !errors.Is(a.Err, context.Canceled) || errors.Is(a.Err, leadership.OutcomeUnknown) {
 			t.Errorf("got %v, want %s because of %v", a.Err, leadership.StoreUnavailable, context.Canceled)
 		}
-		if time.Since(w.begin) != 0 {
-			t.Errorf("answered after %v, want at once", time.Since(w.begin))
-		}
+		assert.Zero(t, time.Since(w.begin), "answered after")
 		w.done([]leadership.Election{"a", "c"}, staying)
 		if a := w.store.Renew(ctx, []rule.Renewal{w.lease("d")})[0]; !errors.Is(a.Err, leadership.StoreUnavailable) {
 			t.Errorf("a caller that had gone before: %v, want %s", a.Err, leadership.StoreUnavailable)
@@ -237,9 +232,7 @@ func TestAPanicOfTheStoreIsTheCallers(t *testing.T) {
 		}
 		w.done([]leadership.Election{"a"}, first)
 		for range 2 {
-			if v := <-caught; v != "planted" {
-				t.Errorf("a caller caught %v, want the panic", v)
-			}
+			assert.EqualValues(t, "planted", <-caught, "a caller caught")
 		}
 		w.done([]leadership.Election{"d"}, w.renew(t.Context(), "d"))
 	})

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"regent/leadership"
 	"regent/leadership/instance/internal/view"
 )
@@ -113,9 +115,7 @@ func TestRenewedHereIsBounded(t *testing.T) {
 		l.Election = leadership.Election(fmt.Sprint("e-", n))
 		v.Learn(&l, view.Committed, start, start)
 	}
-	if n := len(v.RenewedHere(start)); n != 10_000 {
-		t.Errorf("%d leases, want 10000", n)
-	}
+	assert.Len(t, v.RenewedHere(start), 10_000, "leases")
 	later := start + 2*time.Minute
 	l := held(1, later, time.Minute)
 	l.Election = "new"

@@ -4,6 +4,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"regent/leadership"
 	"regent/leadership/instance/internal/view"
 	"regent/leadership/rule"
@@ -48,9 +51,7 @@ func TestEventsOfAHandOverSayHowFarItHasCome(t *testing.T) {
 	if e.Leads("ann", start) || e.Yielded(start) != "cy" {
 		t.Error("a leader that has yielded leads")
 	}
-	if left := e.Succession(start + time.Hour).Left; left != 0 {
-		t.Errorf("%v are left an hour later", left)
-	}
+	assert.Zero(t, e.Succession(start+time.Hour).Left, "are left an hour later")
 	v.Heard(event(10, leadership.EventAcquired, "cy", 2), start)
 	if got := e.Succession(start); got != (leadership.Succession{}) || e.Yielded(start) != "" {
 		t.Errorf("in the next term: %+v", got)
@@ -61,9 +62,7 @@ func TestAYieldedLeaseEndsSoonAndNoNewsOfARenewalPutsThatOff(t *testing.T) {
 	v := newView(true)
 	e := v.Wait(jobs, nil)
 	v.Learn(new(held(1, start, time.Hour)), view.Committed, start, start)
-	if n := len(v.RenewedHere(start)); n != 1 {
-		t.Fatalf("%d leases were renewed here, want 1", n)
-	}
+	require.Len(t, v.RenewedHere(start), 1, "leases were renewed here")
 	v.Heard(says(2, leadership.EventYielded, `{"to":"bob"}`), start)
 	v.RenewedElsewhere(jobs, 1, time.Hour, start)
 	if open := e.Open(); open != start+rule.YieldWindow {
@@ -78,9 +77,7 @@ func TestAYieldedLeaseEndsSoonAndNoNewsOfARenewalPutsThatOff(t *testing.T) {
 	if len(at) != 1 || why[0] != view.End || at[0] < start+rule.YieldWindow || at[0] > start+rule.YieldWindow+time.Second {
 		t.Errorf("its end is looked after at %v (%v)", at, why)
 	}
-	if yielded := e.Yielded(start + rule.YieldWindow); yielded != "" {
-		t.Errorf("after its end it counts as yielded to %q", yielded)
-	}
+	assert.Empty(t, e.Yielded(start+rule.YieldWindow), "after its end it counts as yielded")
 }
 
 func TestTheEndOfATermThatWasHandedOverIsNoVacancy(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
 
 	"regent/leadership"
 	"regent/leadership/instance/internal/view"
@@ -212,9 +213,7 @@ func TestNoLeaseIsMadeUpFromAnEvent(t *testing.T) {
 			v := newView(true)
 			e := v.Wait(jobs, nil)
 			v.Learn(new(held(1, start, time.Minute)), view.Read, start, start)
-			if !v.Heard(c.event, start+1) {
-				t.Error("an event that was not heard before is no news")
-			}
+			assert.True(t, v.Heard(c.event, start+1), "an event that was not heard before is no news")
 			l := e.Lease()
 			if open := e.Open() - start; e.Leader() != c.leader || (l != nil) != c.lease || open < c.open || open > c.open+1 {
 				t.Errorf("leader %q, lease %v, opens after %v; want %q, %t and %v", e.Leader(), l, open, c.leader, c.lease, c.open)
@@ -267,9 +266,7 @@ func TestAnEventThatDoesNotFollowIsLookedForAtOnce(t *testing.T) {
 	}
 	missing, _ := v.Look(task)
 	events := []leadership.Event{event(2, leadership.EventReleased, "", 1), event(3, leadership.EventAcquired, "bob", 2)}
-	if !v.Looked(jobs, missing, events, false, nil, start, start) {
-		t.Error("what was found is no news")
-	}
+	assert.True(t, v.Looked(jobs, missing, events, false, nil, start, start), "what was found is no news")
 	got, look, err := e.After(1, start)
 	if diff := cmp.Diff(events, got); look != nil || err != nil || diff != "" {
 		t.Errorf("%v, %v (-want +got):\n%s", look, err, diff)
@@ -295,12 +292,8 @@ func TestEachReasonHasItsMoment(t *testing.T) {
 	for i := range at {
 		at[i] -= start
 	}
-	if diff := cmp.Diff([]time.Duration{5 * time.Second, 6 * time.Second, 11 * time.Second, 16 * time.Second}, at); diff != "" {
-		t.Errorf("looks (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]view.Reason{view.Silence, view.Failed, view.Silence, view.Silence}, why); diff != "" {
-		t.Errorf("reasons (-want +got):\n%s", diff)
-	}
+	assert.Empty(t, cmp.Diff([]time.Duration{5 * time.Second, 6 * time.Second, 11 * time.Second, 16 * time.Second}, at), "looks (-want +got)")
+	assert.Empty(t, cmp.Diff([]view.Reason{view.Silence, view.Failed, view.Silence, view.Silence}, why), "reasons (-want +got)")
 }
 
 // One that moves between instances is otherwise looked after some leases later.
@@ -456,9 +449,7 @@ func TestAHeldElectionIsRememberedAndNotLookedAt(t *testing.T) {
 
 func TestTheHeadOfAJournalIsWhatWasToldLastOrReadSince(t *testing.T) {
 	v := newView(true)
-	if v.Appended(jobs, 3) {
-		t.Error("it is news of an election that is not remembered")
-	}
+	assert.False(t, v.Appended(jobs, 3), "it is news of an election that is not remembered")
 	e := v.Hold(jobs)
 	if !v.Appended(jobs, 3) || v.Appended(jobs, 3) || v.Appended(jobs, 2) {
 		t.Error("only a higher index is news")

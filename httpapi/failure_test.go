@@ -203,27 +203,6 @@ func TestReadinessIsThatOfTheConfig(t *testing.T) {
 	}
 }
 
-func TestNoKeyIsLogged(t *testing.T) {
-	t.Parallel()
-	w := newFixture(t)
-	w.do("POST", "/v1/elections/a:acquire", `{"candidateId":"agent-7"}`)
-	w.acquire()
-	w.do("POST", "/v1/elections/planner:renew", asLeader)
-	w.do("POST", "/v1/elections/planner:renew", strings.Replace(asLeader, key, otherKey, 1))
-	w.do("POST", "/v1/elections/planner:renew", `{"candidateId":"agent-7","key":"`+key+`"}`)
-	w.do("POST", "/v1/elections/planner:release", asLeader+"x")
-	w.do("POST", "/v1/elections:batchRenew", `{"renewals":[{"election":"planner",`+asLeader[1:]+`]}`)
-	keys := w.contract.Keys()
-	if len(keys) != 3 {
-		t.Errorf("%d keys were seen, want 3", len(keys))
-	}
-	for _, k := range keys {
-		if strings.Contains(w.log.String(), k) {
-			t.Errorf("the log has a key: %s", w.log)
-		}
-	}
-}
-
 func TestAHeaderOfUpTo20KiBIsAccepted(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewUnstartedServer(newFixture(t).handler)

@@ -28,45 +28,6 @@ func (w *fixture) order(verb, fields string, headers ...string) answer {
 	return w.do("POST", "/v1/elections/planner:"+verb, "{"+fields+word, headers...)
 }
 
-// ordersTwice are all orders and verdicts about planner, which agent-7 leads with fencing token 1.
-var ordersTwice = []struct{ verb, fields string }{
-	{"pause", `"for":"1h"`},
-	{"pause", `"for":"1h","mode":"drain"`},
-	{"resume", ""},
-	{"assign", `"candidateId":"agent-8","for":"1h"`},
-	{"assign", `"candidateId":"agent-7","for":"2h"`},
-	{"ban", `"candidateId":"agent-8","for":"1h"`},
-	{"lift", `"override":"ban-7"`},
-	{"evict", `"fencingToken":1,"ban":"10m"`},
-	{"evict", ""},
-	{"approve", `"fencingToken":1,"newEpoch":true`},
-}
-
-func TestAnOrderLeavesAnEventWithItsActorAndItsReason(t *testing.T) {
-	t.Parallel()
-	w := newFixture(t)
-	w.acquire()
-	for _, o := range ordersTwice {
-		if o.verb == "lift" {
-			o.fields = fmt.Sprintf(`"override":"ban-%d"`, w.do("GET", "/v1/elections/planner", "").lease(t).Revision)
-		}
-		w.order(o.verb, o.fields).lease(t)
-	}
-	var history wire.History
-	w.do("GET", "/v1/elections/planner/events?after=1", "").into(t, &history)
-	var types []leadership.EventType
-	for _, e := range history.Events {
-		types = append(types, e.Type)
-		if e.Actor != "ann@example.com" || e.Reason != "the night shift" || e.RequestID == "" {
-			t.Errorf("the event %+v", e)
-		}
-	}
-	want := []leadership.EventType{"paused", "paused", "resumed", "assigned", "assigned", "banned", "lifted", "evicted", "approved", "epoch"}
-	if diff := cmp.Diff(want, types); diff != "" {
-		t.Errorf("the events (-want +got):\n%s", diff)
-	}
-}
-
 func TestAHaltIsOfAPatternAndStandsInAnElectionOfItsOwn(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)

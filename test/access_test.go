@@ -2,7 +2,6 @@ package test
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"net/http"
 	"os"
@@ -19,9 +18,7 @@ import (
 	"regent/httpapi/access/authn/issuertest"
 	"regent/httpapi/access/authz"
 	"regent/httpapi/mcp"
-	"regent/leadership/client"
 	"regent/leadership/wire"
-	"regent/test/machine"
 	"regent/test/process"
 )
 
@@ -115,28 +112,6 @@ func TestEveryDoorKnowsItsCallersAndTheirRights(t *testing.T) {
 		if r := a.ask("", "GET", path, ""); r.status != http.StatusOK {
 			t.Errorf("GET %s: %d %s; want it without a token", path, r.status, r.body)
 		}
-	}
-}
-
-func TestTheSDKLeadsWithAToken(t *testing.T) {
-	t.Parallel()
-	a := serveAsking(t, roles)
-	c := a.as("candidate@test", client.Candidate{ID: "ann-1", LeaseDuration: 6 * time.Second})
-	err := c.Run(within(t, machine.Patience), "own-1", func(ctx context.Context, l *client.Lease) error {
-		select {
-		case <-l.Extended():
-		case <-ctx.Done():
-		}
-		return ctx.Err()
-	})
-	if err != nil {
-		t.Error(err)
-	}
-	if l, err := a.as("candidate@test", client.Candidate{ID: "bob"}).Campaign(within(t, machine.Patience), "own-1"); !errors.Is(err, wire.PermissionDenied) {
-		t.Errorf("another's candidate: %v, %v", l, err)
-	}
-	if len(a.secrets()) < 2 {
-		t.Error("no key was heard: the log is searched for nothing")
 	}
 }
 

@@ -36,25 +36,6 @@ func TestTheDoctorFindsWhatServeNeeds(t *testing.T) {
 	}
 }
 
-func TestDoctorNamesMissingParts(t *testing.T) {
-	t.Parallel()
-	migrated := inSpanner(t)
-	unmade := place{env: migrated.env, args: []string{"--dev", "--store", "spanner:projects/p/instances/none/databases/none"}}
-	for name, c := range map[string]struct {
-		place
-		args []string
-		want string
-	}{
-		"no database": {unmade, nil, "open the store"},
-		"no folder":   {place{args: []string{"--store", "file:/nowhere/leases"}}, nil, "there is no folder"},
-		"no topic":    {inFile(t), []string{"--events", "topic"}, "open the topic"},
-	} {
-		if out, code := examine(t, c.place, c.args...); code != 1 || !strings.Contains(out, "FAILED") || !strings.Contains(out, c.want) {
-			t.Errorf("%s: exit code %d\n%s\nwant that %q failed", name, code, out, c.want)
-		}
-	}
-}
-
 // examine runs the doctor on a store.
 func examine(t *testing.T, p place, args ...string) (out string, code int) {
 	t.Helper()

@@ -322,32 +322,6 @@ func TestTheReportOfACommandReachesTheElection(t *testing.T) {
 	r.end(0)
 }
 
-// No flag names the candidate: it is this host, which a new process does not change.
-func TestACooldownHoldsForARunThatIsStartedAgain(t *testing.T) {
-	t.Parallel()
-	s := inFile(t).serve(t)
-	const cooldown = 20 * time.Second
-	_, err := s.client.Do(t.Context(), leadership.Configure{Election: "e", Config: leadership.Config{Term: leadership.TermPolicy{Budget: leadership.Counters{Tasks: 1}, Cooldown: cooldown}}})
-	require.NoError(t, err)
-	own := []string{"CLOUD_RUN_JOB=web", "CLOUD_RUN_TASK_INDEX=1"} // a name of its own, whatever the machine is called
-	first := runScript(t, s.URL, "e --lease 2s --report-file "+t.TempDir()+"/report.json", `echo '{"tasks":2}' >$REGENT_REPORT_FILE; exec sleep 60`, own...)
-	first.end(120)
-	tripped := time.Now()
-	time.Sleep(2100 * time.Millisecond) // what its lease was promised is over
-	again := runScript(t, s.URL, "e --no-wait", "echo ran", own...)
-	if again.end(3); !strings.Contains(again.text("err"), `\"web-1\" is not granted election`) && !strings.Contains(again.text("err"), `"web-1" is not granted election`) || again.text("out") != "" {
-		t.Errorf("in its cooldown it says %s, %s", again.text("out"), again.text("err"))
-	}
-	waits := runScript(t, s.URL, "e --wait 1m", "echo ran", own...)
-	other := runScript(t, s.URL, "e --no-wait", "echo $REGENT_CANDIDATE_ID", "CLOUD_RUN_JOB=web", "CLOUD_RUN_TASK_INDEX=2")
-	if other.end(0); other.text("out") != "web-2\n" {
-		t.Errorf("a replica says %s, %s", other.text("out"), other.text("err"))
-	}
-	if waits.end(0); waits.text("out") != "ran\n" || time.Since(tripped) < cooldown-3*time.Second {
-		t.Errorf("%v after it has tripped it says %s, %s", time.Since(tripped), waits.text("out"), waits.text("err"))
-	}
-}
-
 func TestTheLinesOfACommandAreItsProgress(t *testing.T) {
 	t.Parallel()
 	s := inFile(t).serve(t)

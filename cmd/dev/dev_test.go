@@ -73,29 +73,6 @@ func TestAnInstanceThatIsKilledComesBackAndTheOtherGoesOn(t *testing.T) {
 	p.end(t, os.Interrupt)
 }
 
-func TestItIsSaidWhenNoInstanceIsLeft(t *testing.T) {
-	t.Parallel()
-	p := start(t, "-restart", "1h")
-	p.ready(t)
-	for n, want := range []string{"has ended; the other goes on", "has ended; the other is away, too"} {
-		require.NoError(t, syscall.Kill(p.pid(t, n+1), syscall.SIGKILL))
-		p.await(t, want)
-	}
-	p.end(t, os.Interrupt)
-}
-
-func TestASignalDuringTheStartEndsIt(t *testing.T) {
-	t.Parallel()
-	for _, moment := range []string{"starting the emulators", "starting two instances"} {
-		t.Run(moment, func(t *testing.T) {
-			t.Parallel()
-			p := startAlone(t)
-			p.await(t, moment)
-			p.end(t, os.Interrupt)
-		})
-	}
-}
-
 func TestAllEndsWithMake(t *testing.T) {
 	t.Parallel()
 	env := []string{"FIRESTORE_EMULATOR_HOST=" + emulators.Firestore(t), "PUBSUB_EMULATOR_HOST=" + emulators.PubSub(t)}
@@ -174,11 +151,4 @@ func TestAFolderOfLogsIsForOneRun(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "another make dev uses "+dir) || !strings.Contains(err.Error(), "BUILD=") {
 		t.Errorf("a second one: %v", err)
 	}
-}
-
-func TestAWrongFlagOfServeIsSaid(t *testing.T) {
-	t.Parallel()
-	p := start(t, "--", "--bogus")
-	p.await(t, "does not start")
-	p.await(t, "unknown flag: --bogus")
 }

@@ -167,20 +167,6 @@ func TestBadCertificateFilesAreRefusedAtTheStart(t *testing.T) {
 	}
 }
 
-func TestServeSpeaksHTTPS(t *testing.T) {
-	t.Parallel()
-	files := certificateFiles(t)
-	writeCertificate(t, files, 1)
-	p := startProcess(t, "--store", "memory:", "--tls-cert", files.cert, "--tls-key", files.key)
-	p.env = []string{"REGENT_SERVER=" + strings.Replace(p.URL, "http:", "https:", 1)}
-	regent(t, p.env, "list").want(t, exitUnreachable) // its certificate is unknown
-	calling := itself(t, "acquire", "reports", "--candidate", "ann")
-	calling.Env = append(append(calling.Env, p.env...), "SSL_CERT_FILE="+files.cert)
-	if out, err := calling.CombinedOutput(); err != nil {
-		t.Errorf("with SSL_CERT_FILE: %v: %s", err, out)
-	}
-}
-
 func TestReadersThatLeaveOverHTTP2DoNotHarmTheService(t *testing.T) {
 	t.Parallel()
 	files := certificateFiles(t)

@@ -54,31 +54,6 @@ func TestJoinIsAMemberUntilItIsInterrupted(t *testing.T) {
 	}
 }
 
-func TestMembersAreThoseThatTakePart(t *testing.T) {
-	t.Parallel()
-	c := newClock()
-	env := startServer(t, c)
-	regent(t, env, "configure e --policy", `{"quorum":{"electorate":["ann","bob","w"],"need":2,"grace":"1ms"}}`).want(t, exitDone)
-	witness := start(t, env, "join e w --role witness --ttl 1m")
-	witness.line(t)
-	regent(t, env, "acquire e --candidate ann --timeout 20s").want(t, exitHeld) // bids are collected
-	c.advance(time.Second)
-	regent(t, env, "acquire e --candidate ann --lease 1h").want(t, exitDone)
-	r := regent(t, env, "members e").want(t, exitDone)
-	for _, want := range []string{"ann  leader   1", "w    witness", "2 members, ann leads with fencing token 1", "quorum: 2 of 3 present, 2 needed, 1 may fail"} {
-		if !strings.Contains(r.out, want) {
-			t.Errorf("there is no %q in\n%s", want, r.out)
-		}
-	}
-	regent(t, env, "check e --token 1 --write").want(t, exitDone)
-	witness.end().want(t, exitDone)
-	c.advance(time.Second) // the grace time is over
-	if r := regent(t, env, "check e --token 1 --write").want(t, exitHeld); !strings.Contains(r.err, "read-only") {
-		t.Errorf("after the quorum is lost: %s", r.err)
-	}
-	regent(t, env, "check e --token 1").want(t, exitDone)
-}
-
 func TestHowALeaderHasWonIsOneCell(t *testing.T) {
 	t.Parallel()
 	for detail, want := range map[string]string{

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
-	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
 	"net/http"
@@ -80,43 +79,6 @@ func TestKeysThatCannotSignAreRefusedByName(t *testing.T) {
 	} {
 		if r := regent(t, nil, "serve --listen 127.0.0.1:0 --store memory: "+flags).want(t, exitUsage); !strings.Contains(r.err, says) {
 			t.Errorf("%s: %s", flags, r.err)
-		}
-	}
-}
-
-func TestALeaseWithoutAStatementSaysWhy(t *testing.T) {
-	t.Parallel()
-	env := append(startServer(t, newClock()), "REGENT_CANDIDATE=a", "REGENT_KEY="+testKey(1))
-	for _, args := range []string{"acquire e --statement", "renew e --token 1 --statement", "acquire e --statement --wait 1s", "renew e --token 1 --statement --output json"} {
-		if r := regent(t, env, args).want(t, exitDone); r.err != "There is no statement: this server signs no statements\n" {
-			t.Errorf("%s: %q", args, r.err)
-		}
-	}
-}
-
-func TestVerifySaysThatTheServerSignsNoStatements(t *testing.T) {
-	t.Parallel()
-	header := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"EdDSA","kid":"k","typ":"regent+jwt"}`))
-	r := regent(t, startServer(t, newClock()), "verify "+header+".e30.e30").want(t, exitOther)
-	if !strings.Contains(r.err, "the server signs no statements") || strings.Contains(r.err, "STORE_UNAVAILABLE") {
-		t.Errorf("%s", r.err)
-	}
-	regent(t, []string{"REGENT_SERVER=http://127.0.0.1:1"}, "verify no-statement").want(t, exitHeld) // without a call
-}
-
-func TestVerifySaysWhatItNeeds(t *testing.T) {
-	t.Parallel()
-	for args, says := range map[string]string{
-		"verify":                                "takes one argument",
-		"verify a b":                            "takes one argument",
-		"verify a --listen 127.0.0.1:0":         "takes one argument",
-		"verify a --keys http://a.example/keys": "https URL",
-		"verify a --keys /nowhere/jwks.json":    "/nowhere/jwks.json",
-		"verify a --token 0":                    "--token",
-		"verify a --election A":                 "--election",
-	} {
-		if r := regent(t, nil, args).want(t, exitUsage); !strings.Contains(r.err, says) {
-			t.Errorf("%s: %s", args, r.err)
 		}
 	}
 }

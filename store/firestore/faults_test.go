@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -18,6 +19,7 @@ import (
 	"regent/leadership/rule"
 	"regent/leadership/service"
 	"regent/store/firestore"
+	"regent/store/storetest"
 )
 
 // fault does to a unary call what a network or a server might.
@@ -239,6 +241,26 @@ func untilOver(t *testing.T, s *firestore.Store) {
 		case <-time.After(snap.Record.LeaseEnd().Sub(snap.Now)):
 		case <-t.Context().Done():
 			return
+		}
+	}
+}
+
+func TestAGuardThatFailedIsNotTriedAgain(t *testing.T) {
+	t.Parallel()
+	p := newProject(t)
+	rpcs := new(storetest.RPCs)
+	s, other := p.open(t, grpc.WithStatsHandler(rpcs)), p.open(t)
+	ann := acquired(t, s, "jobs")
+	if _, err := service.New(other).Renew(t.Context(), ann.lease("jobs", 1)); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range [][]string{{"Commit"}, nil} {
+		rpcs.Take()
+		if got := s.Renew(t.Context(), []rule.Renewal{ann.renewal("jobs", 1)})[0].Err; !errors.Is(got, rule.ErrNotRenewed) {
+			t.Errorf("got %v, want ErrNotRenewed", got)
+		}
+		if diff := cmp.Diff(want, rpcs.Take()); diff != "" {
+			t.Errorf("RPCs (-want +got):\n%s", diff)
 		}
 	}
 }

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"path"
 	"slices"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -48,99 +46,11 @@ func (l ledgerCalls) put(data string) error {
 	return err
 }
 
-// again repeats the last put.
-func (l ledgerCalls) again(data string) error {
-	*l.puts--
-	return l.put(data)
-}
-
 func (l ledgerCalls) append(after leadership.Index, data string) error {
 	_, err := l.AppendJournal(l.ctx, leadership.AppendRequest{
 		LeaseRequest: l.lease, After: after, Entries: []leadership.Entry{{Data: json.RawMessage(data)}},
 	})
 	return err
-}
-
-// commits records the documents of each Commit.
-type commits struct {
-	mu    sync.Mutex
-	names [][]string // guarded by mu
-}
-
-func (c *commits) option() grpc.DialOption {
-	return grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-		if r, is := req.(*firestorepb.CommitRequest); is {
-			var names []string
-			for _, w := range r.Writes {
-				_, name, _ := strings.Cut(w.GetUpdate().GetName(), "/documents/")
-				names = append(names, name)
-			}
-			c.mu.Lock()
-			c.names = append(c.names, names)
-			c.mu.Unlock()
-		}
-		return invoke(ctx, method, req, reply, cc, opts...)
-	})
-}
-
-func (c *commits) take() [][]string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	taken := c.names
-	c.names = nil
-	return taken
-}
-
-func TestACheckpointOrAnAppendIsOneCommitOfTheHeadAndItsSegmentsAndNeverOfTheLease(t *testing.T) {
-	t.Parallel()
-	p := newProject(t)
-	rpcs, written := new(storetest.RPCs), new(commits)
-	here, there := p.open(t, grpc.WithStatsHandler(rpcs), written.option()), p.open(t)
-	ann := acquired(t, there, "jobs")
-	before := p.read(t, p.lease("jobs"))
-	one, other := ledger(t, here, ann.lease("jobs", 1)), ledger(t, there, ann.lease("jobs", 1))
-	other.puts = one.puts
-	const (
-		read, commit = "BatchGetDocuments", "Commit"
-		checkpoint   = "leadershipLogs/jobs!checkpoint"
-		journal      = "leadershipLogs/jobs!journal"
-	)
-	segment := func(i int) string { return fmt.Sprintf("%s/segments/%020d", journal, i) }
-	for _, c := range []struct {
-		what string
-		do   func() error
-		rpcs []string
-		docs [][]string
-	}{
-		{"the first checkpoint of a term, with a look at the lease", func() error { return one.put("1") }, []string{read, read, commit, commit}, [][]string{{checkpoint}, {checkpoint}}},
-		{"a checkpoint", func() error { return one.put("2") }, []string{commit}, [][]string{{checkpoint}}},
-		{"the same again", func() error { return one.again("2") }, []string{read}, nil},
-		{"after one through another handle", func() error { return errors.Join(other.put("3"), one.put("4")) }, []string{read, commit}, [][]string{{checkpoint}}},
-		{"the first append of a term, with a look at the lease", func() error { return one.append(0, "1") }, []string{read, read, commit, commit}, [][]string{{journal}, {segment(1), journal}}},
-		{"an append", func() error { return one.append(1, "2") }, []string{commit}, [][]string{{segment(2), journal}}},
-		{"the same again", func() error { return one.append(1, "2") }, []string{read}, nil},
-		{"after one through another handle", func() error { return errors.Join(other.append(2, "3"), one.append(3, "4")) }, []string{read, commit}, [][]string{{segment(4), journal}}},
-		{"a read", func() error {
-			_, err := one.ReadJournal(t.Context(), leadership.JournalRequest{Election: "jobs"})
-			return err
-		}, []string{"RunQuery", read}, nil},
-		{"a look at the checkpoint", func() error { _, err := one.Ledger.Checkpoint(t.Context(), "jobs"); return err }, []string{read}, nil},
-	} {
-		rpcs.Take()
-		written.take()
-		if err := c.do(); err != nil {
-			t.Fatalf("%s: %v", c.what, err)
-		}
-		if diff := cmp.Diff(c.rpcs, rpcs.Take()); diff != "" {
-			t.Errorf("%s: RPCs (-want +got):\n%s", c.what, diff)
-		}
-		if diff := cmp.Diff(c.docs, written.take()); diff != "" {
-			t.Errorf("%s: documents (-want +got):\n%s", c.what, diff)
-		}
-	}
-	if after := p.read(t, p.lease("jobs")); !after.UpdateTime.AsTime().Equal(before.UpdateTime.AsTime()) {
-		t.Error("the lease's document was written")
-	}
 }
 
 func TestACheckpointThatIsPutAgainHasTheTimeOfTheLastPut(t *testing.T) {

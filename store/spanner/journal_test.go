@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"cloud.google.com/go/spanner"
-	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/codes"
 
@@ -21,45 +20,6 @@ var journalID = rule.LogID{Election: "e000", Kind: rule.LogJournal}
 func writing(text string, add ...rule.Segment) func(rule.Log) (rule.LogChange, error) {
 	return func(rule.Log) (rule.LogChange, error) {
 		return rule.LogChange{Text: text, Add: add}, nil
-	}
-}
-
-func TestAChangeOfALogIsOneReadAndOneCommit(t *testing.T) {
-	t.Parallel()
-	s, calls := counted(t)
-	segment := func(i leadership.Index) rule.Segment {
-		return rule.Segment{First: i, Last: i, Data: "x"}
-	}
-	refused := errors.New("refused")
-	for _, c := range []struct {
-		what string
-		do   func() error
-		want []string
-	}{
-		{"the first change", func() error { _, err := s.Amend(t.Context(), journalID, writing("1", segment(1))); return err }, []string{readKeys, commit}},
-		{"a change", func() error { _, err := s.Amend(t.Context(), journalID, writing("2", segment(2))); return err }, []string{readKeys, commit}},
-		{"a change without a text", func() error { _, err := s.Amend(t.Context(), journalID, writing("")); return err }, []string{readKeys, rollback}},
-		{"a refusal", func() error {
-			_, err := s.Amend(t.Context(), journalID, func(rule.Log) (rule.LogChange, error) { return rule.LogChange{}, refused })
-			if err == refused { //nolint:errorlint // as it is
-				return nil
-			}
-			return err
-		}, []string{readKeys, rollback}},
-		{"look", func() error { _, err := s.Look(t.Context(), journalID); return err }, []string{readKeys}},
-		{"segments", func() error { _, err := s.Segments(t.Context(), journalID, 0, 10); return err }, []string{readKeys}},
-		{"snapshot", func() error { _, err := s.Snapshot(t.Context(), journalID); return err }, []string{readKeys}},
-		{"trim", func() error { return s.Trim(t.Context(), journalID, 1) }, []string{"BeginTransaction", commit}},
-		{"logs", func() error { _, err := s.Logs(t.Context(), rule.LogID{}, 10); return err }, []string{statement}},
-	} {
-		got := during(calls, func() {
-			if err := c.do(); err != nil {
-				t.Errorf("%s: %v", c.what, err)
-			}
-		})
-		if diff := cmp.Diff(c.want, got); diff != "" {
-			t.Errorf("%s (-want +got)\n%s", c.what, diff)
-		}
 	}
 }
 

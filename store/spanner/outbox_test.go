@@ -90,3 +90,11 @@ func drain(t *testing.T, s *Store, n int) {
 		announced += len(events)
 	}
 }
+
+func ids(events []leadership.Event) []leadership.EventID {
+	all := make([]leadership.EventID, len(events))
+	for i, e := range events {
+		all[i] = e.ID()
+	}
+	return all
+}

@@ -45,7 +45,7 @@ func (n *network) next() (reply, bool) {
 }
 
 func (n *network) intercept(ctx context.Context, method string, req, res any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-	if path.Base(method) != commit {
+	if path.Base(method) != "Commit" {
 		return invoke(ctx, method, req, res, cc, opts...)
 	}
 	r, told := n.next()

@@ -15,7 +15,7 @@ func settle(s *site, pages ...*tab) map[string]int {
 		p.do(front())
 		p.until("performance.now() - Math.max(0, ...performance.getEntriesByType('resource').map(e => e.responseEnd)) > 1500")
 	}
-	return s.store.taken()
+	return s.calls.Take()
 }
 
 // reads is how often one record may be read in that time, however many ask: the answer is kept.
@@ -41,7 +41,7 @@ func TestTheStoreIsNotAskedForEachVisitorOfTheFleet(t *testing.T) {
 	}
 	calls := settle(s, pages...)
 	// The lease and the members of each of the three, after each of the two events.
-	if most := 2 * 3 * reads(time.Since(began)); calls["get"] > most || calls["list"]+calls["events"]+calls["look"]+calls["segments"] > 0 {
+	if most := 2 * 3 * reads(time.Since(began)); calls["Get"] > most || calls["List"]+calls["Events"]+calls["Look"]+calls["Segments"] > 0 {
 		t.Errorf("two events, seen by %d visitors, cost %v; of get %d at most, of the others none", len(pages), calls, most)
 	}
 	t.Logf("two events, seen by %d visitors: %v", len(pages), calls)

@@ -26,8 +26,8 @@ import (
 	"regent/httpapi/dashboard"
 	"regent/leadership"
 	"regent/leadership/instance"
-	"regent/leadership/rule"
 	"regent/store/memory"
+	"regent/store/storetest"
 	"regent/test/process"
 )
 
@@ -36,75 +36,6 @@ const (
 	key1 = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8"
 	key2 = "AQECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8"
 )
-
-// shelf is a store in memory that can be out of reach, and counts what reaches it.
-type shelf struct {
-	*memory.Store
-	down  atomic.Bool
-	mu    sync.Mutex
-	calls map[string]int // guarded by mu
-}
-
-func (s *shelf) called(op string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.calls[op]++
-	if s.down.Load() {
-		return &leadership.Error{Code: leadership.StoreUnavailable, Detail: "the store does not answer"}
-	}
-	return nil
-}
-
-// taken returns the number of calls since the last time, by name.
-func (s *shelf) taken() map[string]int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	taken := s.calls
-	s.calls = map[string]int{}
-	return taken
-}
-
-func (s *shelf) Update(ctx context.Context, e leadership.Election, x rule.Expect, decide func(rule.Snapshot) (rule.Change, error)) (rule.Snapshot, error) {
-	if err := s.called("update"); err != nil {
-		return rule.Snapshot{}, err
-	}
-	return s.Store.Update(ctx, e, x, decide)
-}
-
-func (s *shelf) Get(ctx context.Context, e leadership.Election) (rule.Snapshot, error) {
-	if err := s.called("get"); err != nil {
-		return rule.Snapshot{}, err
-	}
-	return s.Store.Get(ctx, e)
-}
-
-func (s *shelf) List(ctx context.Context, prefix string, after leadership.Election, limit int) (rule.Listing, error) {
-	if err := s.called("list"); err != nil {
-		return rule.Listing{}, err
-	}
-	return s.Store.List(ctx, prefix, after, limit)
-}
-
-func (s *shelf) Events(ctx context.Context, e leadership.Election, after leadership.Revision, limit int) ([]leadership.Event, error) {
-	if err := s.called("events"); err != nil {
-		return nil, err
-	}
-	return s.Store.Events(ctx, e, after, limit)
-}
-
-func (s *shelf) Look(ctx context.Context, id rule.LogID) (rule.Log, error) {
-	if err := s.called("look"); err != nil {
-		return rule.Log{}, err
-	}
-	return s.Store.Look(ctx, id)
-}
-
-func (s *shelf) Segments(ctx context.Context, id rule.LogID, after leadership.Index, limit int) ([]rule.Segment, error) {
-	if err := s.called("segments"); err != nil {
-		return nil, err
-	}
-	return s.Store.Segments(ctx, id, after, limit)
-}
 
 // newClock returns a clock that shows another millisecond each time, so that a browser, which knows
 // no smaller unit, sees what was before what.
@@ -126,7 +57,8 @@ func newClock() func() time.Time {
 // site is a server within the test.
 type site struct {
 	t     *testing.T
-	store *shelf
+	down  atomic.Bool // whether the store is out of reach
+	calls storetest.Counter
 	url   string
 	who   atomic.Pointer[authn.Principal] // of the visitor
 	hung  atomic.Pointer[[2]string]       // the method, and the end of the path, of the browser's requests that get no answer
@@ -141,8 +73,14 @@ var (
 // Every caller is bob, unless the test says otherwise.
 func newSite(t *testing.T, access string) *site {
 	t.Helper()
-	s := &site{t: t, store: &shelf{Store: memory.New(memory.Config{Now: newClock()}), calls: map[string]int{}}}
-	inst, err := instance.New(instance.Config{Store: s.store, Journal: s.store, Name: "test", Alone: true})
+	s := &site{t: t}
+	store := &storetest.Fake{Store: memory.New(memory.Config{Now: newClock()}), Around: func(ctx context.Context, c storetest.Call, next func(context.Context) error) error {
+		if s.down.Load() {
+			return &leadership.Error{Code: leadership.StoreUnavailable, Detail: "the store does not answer"}
+		}
+		return s.calls.Count(ctx, c, next)
+	}}
+	inst, err := instance.New(instance.Config{Store: store, Journal: store, Name: "test", Alone: true})
 	require.NoError(t, err)
 	var gates []instance.Gate
 	if access != "" {
@@ -155,12 +93,11 @@ func newSite(t *testing.T, access string) *site {
 	door := httpapi.Door{Handler: dashboard.New(dashboard.Visitor(service))}
 	api := httpapi.New(httpapi.Config{
 		Service: service, Doors: map[string]httpapi.Door{dashboard.Path: door, "/": door},
-		Ready: func(ctx context.Context) (string, error) {
-			_, err := s.store.Store.List(ctx, "", "", 1)
-			if s.store.down.Load() {
-				err = errors.New("the store does not answer")
+		Ready: func(context.Context) (string, error) {
+			if s.down.Load() {
+				return "", errors.New("the store does not answer")
 			}
-			return "", err
+			return "", nil
 		},
 	})
 	ctx, stop := context.WithCancel(context.Background())

@@ -46,7 +46,7 @@ func TestAnOutageOfTheStoreIsSaidAndPasses(t *testing.T) {
 	one.says(".hero", "ann")
 	one.says("#overrides", "None stands.")
 	one.says("#tree", "None.")
-	s.store.down.Store(true)
+	s.down.Store(true)
 	for _, page := range []*tab{p, one} {
 		page.do(front()) // a page in the background asks nothing
 		page.says("#live", "In trouble")
@@ -56,7 +56,7 @@ func TestAnOutageOfTheStoreIsSaidAndPasses(t *testing.T) {
 	one.shot("outage")
 	one.do(click(one.orders("pause")), enter("dialog [name=reason]", "go"), enter("dialog [name=actor]", "eve"), click("dialog [data-send]"))
 	one.says("dialog .problem", "The store does not answer.")
-	s.store.down.Store(false)
+	s.down.Store(false)
 	one.do(click("dialog [data-send]"))
 	one.says(".events", "eve: go")
 	for _, page := range []*tab{p, one} {

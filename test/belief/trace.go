@@ -57,13 +57,12 @@ func (t *teller) tell(st step, to state, granted bool) {
 	if st.act != tick && st.act <= undo {
 		what += " of " + string(name(st.who))
 	}
-	line := fmt.Sprintf("%d s: %s: token %d, %+v", t.time, what, t.token, to.lease)
+	t.lines = append(t.lines, fmt.Sprintf("%d s: %s: token %d, %+v", t.time, what, t.token, to.lease))
 	for i, c := range to.candidates {
 		if c != (candidate{}) {
-			line += fmt.Sprintf("\n\t%s: %+v", name(int8(i)), c)
+			t.lines = append(t.lines, fmt.Sprintf("\t%s: %+v", name(int8(i)), c))
 		}
 	}
-	t.lines = append(t.lines, line)
 }
 
 // String returns the name of the constant.

@@ -98,9 +98,8 @@ prove-night: ## the same for a night, with a report in NIGHT (.build/night)
 race: ## run all tests in their short form under the race detector
 	$(WITH_EMULATORS) go test -race -short $(or $(SHUFFLE),-shuffle=on) -timeout 30m $(PKG)
 
-compare: ## measure Regent beside etcd, and rewrite test/load/etcd/README.md (ARGS="-quick": only print)
-	$(if $(findstring -quick,$(ARGS)),,$(WITH_EMULATORS) go run ./test/load/counts test/load/etcd/cost.md)
-	cd test/load/etcd && go run . $(ARGS)
+compare: ## measure Regent beside etcd, and write the figures into test/load/etcd/README.md (ARGS="-rounds 1": only print)
+	cd test/load/etcd && go test -count=1 -v -timeout 1h -run RegentBesideEtcd . $(or $(ARGS),-rounds 5 -long 2s -page README.md)
 
 load: ## measure 10,000 waiters and 10,000 watchers (CROWD=10000)
 	$(WITH_EMULATORS) go test -v -timeout 90m -run 'ACrowd|AnInstanceThatStops' ./test -crowd $(CROWD)

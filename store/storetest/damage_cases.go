@@ -25,7 +25,7 @@ func (h *handles) refusesDamaged(d Damage) {
 		h.update(h.a, e, acquire("ann", time.Minute))
 		h.update(h.a, e, apply(leadership.Release{LeaseRequest: renewalOf(e, "ann", 1).Request()}))
 		h.update(h.a, e, acquire("ann", time.Minute))
-		h.update(h.a, "whole", put(time.Second))
+		h.update(h.a, "whole", acquire("ann", time.Hour))
 		if over {
 			h.backing.Advance(h, 2*time.Minute)
 		}
@@ -45,15 +45,19 @@ func (h *handles) refusesDamaged(d Damage) {
 	}
 }
 
-// listsDamaged expects the list to have the whole record, and of the damaged one no more than its
-// name, once, however long a page is.
+// listsDamaged expects the list, and that of held elections, to have the whole record, and of the
+// damaged one no more than its name, in the list once, however long a page is.
 func (h *handles) listsDamaged(e leadership.Election, d Damage) {
 	h.Helper()
 	byHistory := d == TokenBehind || d == RecordGone // only a read of the history can tell, and not every list makes one
 	for _, limit := range []int{1, 2, 100} {
 		whole, untrusted := h.pages("", "", limit)
-		if !slices.Contains(whole, "whole") {
-			h.Errorf("the list has lost the whole ones: %v", whole)
+		held := h.held(limit)
+		if !slices.Contains(whole, "whole") || !slices.Contains(held, "whole") {
+			h.Errorf("the lists have lost the whole ones: %v, and held are %v", whole, held)
+		}
+		if !byHistory && slices.Contains(held, e) {
+			h.Errorf("%d at a time, %s is held: %v", limit, e, held)
 		}
 		named := len(slices.DeleteFunc(untrusted, func(other leadership.Election) bool { return other != e }))
 		if listed := slices.Contains(whole, e); !byHistory && (listed || named != 1) {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -55,23 +54,6 @@ var dueCases = []contractCase{
 		h.update(h.a, "expired", rule.Expire)
 		if got := h.held(10); len(got) != 0 {
 			h.Errorf("got %v, want none", got)
-		}
-	}},
-	{"of a held record that cannot be trusted there is at most the name, and it keeps no other back", func(h *handles) {
-		for _, d := range Damages {
-			e := leadership.Election("damaged-" + strings.ReplaceAll(strings.ReplaceAll(string(d), " ", "-"), "'", ""))
-			h.vacant(e)
-			h.update(h.a, e, acquire("ann", time.Minute))
-			h.update(h.a, "a-"+e, acquire("ann", time.Minute))
-			h.update(h.a, "z-"+e, acquire("ann", time.Minute))
-			h.backing.Damage(h, e, d)
-			byHistory := d == TokenBehind || d == RecordGone // which not every store reads here
-			for _, limit := range []int{1, 2, 100} {
-				got := h.held(limit)
-				if !slices.Contains(got, "a-"+e) || !slices.Contains(got, "z-"+e) || !byHistory && slices.Contains(got, e) {
-					h.Errorf("%s: %d at a time: got %v", d, limit, got)
-				}
-			}
 		}
 	}},
 	{"an election can be retired from RetireAt on, and never before", func(h *handles) {

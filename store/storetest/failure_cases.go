@@ -67,7 +67,8 @@ var failureCases = []contractCase{
 	}},
 }
 
-// rest makes all calls of the first handle but the decisive ones, and returns their errors.
+// rest makes all calls of the first handle and of its journal but the decisive ones, and returns
+// their errors.
 func (h *handles) rest(ctx context.Context) map[string]error {
 	_, list := h.a.List(ctx, "", "", 1)
 	_, held := h.a.Held(ctx, "", 1)
@@ -77,8 +78,18 @@ func (h *handles) rest(ctx context.Context) map[string]error {
 	_, unannounced := h.a.Unannounced(ctx, "", 1)
 	_, ofOne := h.a.Unannounced(ctx, jobs, 1)
 	mark := h.a.MarkAnnounced(ctx, []leadership.EventID{{Election: jobs, Revision: 1}})
+	j := journalOf(h, h.a)
+	_, amend := j.Amend(ctx, journal, func(rule.Log) (rule.LogChange, error) {
+		h.Error("decide was called")
+		return rule.LogChange{Text: "{}"}, nil
+	})
+	_, look := j.Look(ctx, journal)
+	_, segments := j.Segments(ctx, journal, 0, 1)
+	_, snapshot := j.Snapshot(ctx, journal)
+	_, logs := j.Logs(ctx, rule.LogID{}, 1)
 	return map[string]error{
 		"list": list, "held": held, "retirable": retirable, "events": events, "since": since, "unannounced": unannounced, "unannounced of one election": ofOne, "mark announced": mark,
+		"amend": amend, "look": look, "segments": segments, "snapshot": snapshot, "trim": j.Trim(ctx, journal, 1), "logs": logs,
 	}
 }
 

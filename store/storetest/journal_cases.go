@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -324,22 +323,6 @@ var amendCases = []journalCase{
 			l.Errorf("got snapshot %+v, want time %v", got, at.Add(time.Second))
 		}
 	}},
-	{"a call whose context has ended does nothing, and says why", func(l *logs) {
-		ctx, cancel := context.WithCancel(l.Context())
-		cancel()
-		for call, err := range l.calls(ctx) {
-			l.unavailable(call, err, context.Canceled)
-		}
-		l.never("afterwards", journal)
-	}},
-	{"a closed store refuses", func(l *logs) {
-		for _, s := range []service.Store{l.handles.a, l.handles.b} {
-			require.NoError(l, s.Close())
-		}
-		for call, err := range l.calls(l.Context()) {
-			l.unavailable(call, err, nil)
-		}
-	}},
 	{"what was done is there after all handles were closed", func(l *logs) {
 		want := l.amend(l.a, journal, rule.LogChange{Text: `{"n":1}`, Body: awkward, Add: []rule.Segment{run(1, 3, awkward), {Last: 2, Data: awkward}}})
 		kept := l.amend(l.a, checkpoint, rule.LogChange{Text: `{"n":2}`})
@@ -379,21 +362,6 @@ func (l *logs) add(j service.Journal, name string) error {
 		return rule.LogChange{Text: fmt.Sprintf(`{"n":%d}`, at), Body: string(body), Add: []rule.Segment{run(at, at, name)}}, err
 	})
 	return err
-}
-
-// calls makes every call of the first handle, and returns their errors.
-func (l *logs) calls(ctx context.Context) map[string]error {
-	_, amend := l.a.Amend(ctx, journal, func(rule.Log) (rule.LogChange, error) {
-		l.Error("decide was called")
-		return rule.LogChange{Text: "{}"}, nil
-	})
-	_, look := l.a.Look(ctx, journal)
-	_, segments := l.a.Segments(ctx, journal, 0, 1)
-	_, snapshot := l.a.Snapshot(ctx, journal)
-	_, logs := l.a.Logs(ctx, rule.LogID{}, 1)
-	return map[string]error{
-		"amend": amend, "look": look, "segments": segments, "snapshot": snapshot, "trim": l.a.Trim(ctx, journal, 1), "logs": logs,
-	}
 }
 
 var segmentCases = []journalCase{
@@ -438,52 +406,43 @@ var segmentCases = []journalCase{
 			}
 		}
 	}},
-	{"one read of segments is bounded in bytes, and goes on where it ended", func(l *logs) {
-		const count = 10
-		data := strings.Repeat("0123456789abcdef", rule.MaxLogBytes/16)
-		for i := leadership.Index(1); i <= count; i++ {
-			l.amend(l.a, journal, rule.LogChange{Text: "{}", Add: []rule.Segment{run(i, i, data)}})
+	{"a change may add as much as one read returns, and more; a read is bounded in bytes, and goes on where it ended", func(l *logs) {
+		large := strings.Repeat("0123456789abcdef", rule.MaxLogBytes/16)
+		change := rule.LogChange{Text: "{}", Add: []rule.Segment{{Last: 3, Data: "s"}}}
+		last := leadership.Index(0)
+		add := func(data string) {
+			last++
+			change.Add = append(change.Add, run(last, last, data))
+		}
+		for size := 0; size < leadership.MaxReadBytes; size += len(large) {
+			add(large)
+		}
+		for len(change.Add) < leadership.MaxBatch/2 {
+			add(fmt.Sprint(last))
+		}
+		l.amend(l.a, journal, change)
+		for range 3 {
+			change = rule.LogChange{Text: "{}"}
+			add(large)
+			l.amend(l.a, journal, change)
 		}
 		var after leadership.Index
 		reads := 0
-		for ; after < count; reads++ {
-			page := l.segments(l.b, journal, after, 100)
-			if len(page) == 0 {
-				l.Fatalf("nothing after %d", after)
-			}
-			if n := len(page) - 1; n*len(data) > leadership.MaxReadBytes {
-				l.Errorf("%d segments of %d bytes in one read, and %d bytes is about how much it may have", n+1, len(data), leadership.MaxReadBytes)
-			}
-			for _, s := range page {
-				if s.First != after+1 || s.Data != data {
-					l.Fatalf("after %d: segment %d-%d with %d bytes", after, s.First, s.Last, len(s.Data))
-				}
-				after = s.Last
-			}
-		}
-		if reads < 2 {
-			l.Errorf("all was read at once")
-		}
-	}},
-	{"a change may add as much as one read returns", func(l *logs) {
-		data := strings.Repeat("x", rule.MaxLogBytes)
-		change := rule.LogChange{Text: "{}", Add: []rule.Segment{{Last: 3, Data: "s"}}}
-		i := leadership.Index(1)
-		for size := 0; size < leadership.MaxReadBytes; size += len(data) {
-			change.Add = append(change.Add, run(i, i, data))
-			i++
-		}
-		for ; len(change.Add) < leadership.MaxBatch/2; i++ {
-			change.Add = append(change.Add, run(i, i, fmt.Sprint(i)))
-		}
-		l.amend(l.a, journal, change)
-		var after leadership.Index
-		for after < i-1 {
-			page := l.segments(l.b, journal, after, 1000)
+		for ; after < last; reads++ {
+			page, bytes := l.segments(l.b, journal, after, 1000), 0
 			if len(page) == 0 || page[0].First != after+1 {
 				l.Fatalf("after %d: %v", after, spans(page))
 			}
+			for _, s := range page[:len(page)-1] {
+				bytes += len(s.Data)
+			}
+			if bytes > leadership.MaxReadBytes {
+				l.Errorf("%d bytes and one segment more in one read, and %d bytes is about how much it may have", bytes, leadership.MaxReadBytes)
+			}
 			after = page[len(page)-1].Last
+		}
+		if reads < 2 {
+			l.Errorf("all was read at once")
 		}
 		if got := l.snapshot(l.b, journal); got.Last != 3 || got.Data != "s" {
 			l.Errorf("got snapshot %+v", got)

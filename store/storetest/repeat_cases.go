@@ -113,13 +113,29 @@ func released(l leadership.LeaseRequest) leadership.Command {
 	return leadership.Release{LeaseRequest: l}
 }
 
-func given(c leadership.Command) step { return made(Subject.Do, c) }
-
-func handedOverTo(to leadership.CandidateID) step {
-	return by(Subject.Do, func(l leadership.LeaseRequest) leadership.Command {
-		return leadership.HandOver{LeaseRequest: l, To: to, Within: time.Minute}
-	})
+func steppedDown(l leadership.LeaseRequest) leadership.Command {
+	return leadership.StepDown{LeaseRequest: l, Reason: aReason, For: aLong}
 }
+
+func askedForApproval(l leadership.LeaseRequest) leadership.Command {
+	return leadership.RequestApproval{LeaseRequest: l, Note: aReason}
+}
+
+func yielded(l leadership.LeaseRequest) leadership.Command { return leadership.Yield{LeaseRequest: l} }
+
+func delegated(l leadership.LeaseRequest) leadership.DelegateRequest {
+	return leadership.DelegateRequest{LeaseRequest: l, Child: string(theChild)}
+}
+
+func handsOverTo(to leadership.CandidateID) func(leadership.LeaseRequest) leadership.Command {
+	return func(l leadership.LeaseRequest) leadership.Command {
+		return leadership.HandOver{LeaseRequest: l, To: to, Within: time.Minute}
+	}
+}
+
+func handedOverTo(to leadership.CandidateID) step { return by(Subject.Do, handsOverTo(to)) }
+
+func given(c leadership.Command) step { return made(Subject.Do, c) }
 
 func saidReady(who leadership.CandidateID) step {
 	return func(ctx context.Context, r *repeated) error {
@@ -296,156 +312,85 @@ func childDeleted(ctx context.Context, r *repeated) error {
 }
 
 var (
-	pause      = leadership.Order{Kind: leadership.OrderPause, For: aLong}
-	ban        = leadership.Order{Kind: leadership.OrderBan, CandidateID: "dan", For: aLong}
-	lift       = leadership.Order{Kind: leadership.OrderLift}
-	resume     = leadership.Order{Kind: leadership.OrderResume}
-	mismatched = [5]leadership.Code{"", leadership.RevisionMismatch, leadership.RevisionMismatch, leadership.RevisionMismatch, leadership.RevisionMismatch}
+	pause  = leadership.Order{Kind: leadership.OrderPause, For: aLong}
+	ban    = leadership.Order{Kind: leadership.OrderBan, CandidateID: "dan", For: aLong}
+	lift   = leadership.Order{Kind: leadership.OrderLift}
+	resume = leadership.Order{Kind: leadership.OrderResume}
 )
+
+// since are the answers to a copy once the effect was undone, and in the situations after that.
+func since(undone, later leadership.Code) [5]leadership.Code {
+	return [5]leadership.Code{"", undone, later, later, later}
+}
 
 // stale is the answer to a copy of a call of the ledger once a later leader has opened the log.
 // Until then the log's own mark admits the leader before: its copies are known.
-const stale = leadership.TokenStale
+const (
+	stale      = leadership.TokenStale
+	lost       = leadership.LeaseLost
+	held       = leadership.LeaseHeld
+	mismatch   = leadership.RevisionMismatch
+	otherIndex = leadership.IndexMismatch
+)
 
 // repeats is the table. Calls that change no record are not in it, nor are those that a clock alone
-// decides (tick).
+// decides (tick). A key is spent with its term: see "Identity". People are asked again for an
+// approval, and nothing else changes.
 var repeats = []repeat{
-	{
-		verb: "acquire", before: []step{by(Subject.Do, released)}, call: steady(acquired("cy")), undo: []step{by(Subject.Do, released)},
-		want: [5]leadership.Code{"", counts, leadership.LeaseHeld, leadership.LeaseHeld, leadership.LeaseHeld}, // see "Identity": a key is spent
-	},
-	{verb: "renew", call: leaders(Subject.Renew, same), want: [5]leadership.Code{"", noCell, leadership.LeaseLost, leadership.LeaseLost, leadership.LeaseLost}},
+	{verb: "acquire", before: []step{by(Subject.Do, released)}, call: steady(acquired("cy")), undo: []step{by(Subject.Do, released)}, want: since(counts, held)},
+	{verb: "renew", call: leaders(Subject.Renew, same), want: since(noCell, lost)},
 	{verb: "release", call: leaders(Subject.Do, released), undo: []step{acquired("ann")}},
-	{
-		verb: "step-down", call: leaders(Subject.Do, func(l leadership.LeaseRequest) leadership.Command {
-			return leadership.StepDown{LeaseRequest: l, Reason: aReason, For: aLong}
-		}),
-		undo: []step{order(lift), acquired("ann")},
-	},
-	{
-		verb: "request-approval", call: leaders(Subject.Do, func(l leadership.LeaseRequest) leadership.Command {
-			return leadership.RequestApproval{LeaseRequest: l, Note: aReason}
-		}),
-		undo: []step{order(leadership.Order{Kind: leadership.OrderApprove})},
-		want: [5]leadership.Code{"", counts, leadership.LeaseLost, leadership.LeaseLost, leadership.LeaseLost}, // people are asked again, and nothing else changes
-	},
-	{
-		verb: "hand-over", call: leaders(Subject.Do, func(l leadership.LeaseRequest) leadership.Command {
-			return leadership.HandOver{LeaseRequest: l, To: "bob", Within: time.Minute}
-		}),
-		undo: []step{handedOverTo("cy")},
-		want: [5]leadership.Code{"", leadership.NotEligible, leadership.LeaseLost, leadership.LeaseLost, leadership.LeaseLost},
-	},
+	{verb: "step-down", call: leaders(Subject.Do, steppedDown), undo: []step{order(lift), acquired("ann")}},
+	{verb: "request-approval", call: leaders(Subject.Do, askedForApproval), undo: []step{order(leadership.Order{Kind: leadership.OrderApprove})}, want: since(counts, lost)},
+	{verb: "hand-over", call: leaders(Subject.Do, handsOverTo("bob")), undo: []step{handedOverTo("cy")}, want: since(leadership.NotEligible, lost)},
 	{
 		verb: "say-ready", before: []step{handedOverTo("cy")}, call: func(r *repeated) step { return given(leadership.SayReady{LeaseRequest: r.of("cy", 1)}) },
-		undo: []step{handedOverTo("dan")},
-		want: [5]leadership.Code{"", leadership.NotEligible, leadership.TokenStale, leadership.TokenStale, leadership.TokenStale},
+		undo: []step{handedOverTo("dan")}, want: since(leadership.NotEligible, stale),
 	},
-	{verb: "yield", before: []step{handedOverTo("bob"), saidReady("bob")}, call: leaders(Subject.Do, func(l leadership.LeaseRequest) leadership.Command { return leadership.Yield{LeaseRequest: l} }), undo: []step{acquired("bob")}},
-	{
-		verb: "delegate", call: leaders(Subject.Delegate, func(l leadership.LeaseRequest) leadership.DelegateRequest {
-			return leadership.DelegateRequest{LeaseRequest: l, Child: string(theChild)}
-		}),
-		want: [5]leadership.Code{"", noCell, leadership.LeaseLost, leadership.LeaseLost, leadership.LeaseLost},
-	},
-	{
-		verb: "delegate-deleted", call: leaders(Subject.Delegate, func(l leadership.LeaseRequest) leadership.DelegateRequest {
-			return leadership.DelegateRequest{LeaseRequest: l, Child: string(theChild)}
-		}),
-		undo: []step{childDeleted},
-		want: [5]leadership.Code{"", leadership.ElectionDeleted, leadership.ElectionDeleted, leadership.ElectionDeleted, leadership.ElectionDeleted},
-	},
-	{verb: "configure", call: configured(leadership.Config{LockDelay: time.Second}), undo: []step{configure(leadership.Config{})}, want: mismatched},
+	{verb: "yield", before: []step{handedOverTo("bob"), saidReady("bob")}, call: leaders(Subject.Do, yielded), undo: []step{acquired("bob")}},
+	{verb: "delegate", call: leaders(Subject.Delegate, delegated), want: since(noCell, lost)},
+	{verb: "delegate-deleted", call: leaders(Subject.Delegate, delegated), undo: []step{childDeleted}, want: since(leadership.ElectionDeleted, leadership.ElectionDeleted)},
+	{verb: "configure", call: configured(leadership.Config{LockDelay: time.Second}), undo: []step{configure(leadership.Config{})}, want: since(mismatch, mismatch)},
 	{
 		verb: "delete", call: func(r *repeated) step {
 			return given(leadership.Delete{Election: r.Election, Force: true, IfRevision: r.now().Revision})
 		},
-		undo: []step{configure(leadership.Config{}), unlocked}, want: mismatched,
+		undo: []step{configure(leadership.Config{}), unlocked}, want: since(mismatch, mismatch),
 	},
-	{
-		verb: "unlock", call: func(r *repeated) step { return given(r.unlock()) }, undo: []step{acquired("ann")},
-		want: [5]leadership.Code{"", leadership.LeaseHeld, leadership.LeaseHeld, leadership.LeaseHeld, leadership.LeaseHeld},
-	},
-	{verb: "assign", call: ordered(leadership.Order{Kind: leadership.OrderAssign, CandidateID: "ann", For: aLong}), undo: []step{order(lift)}, want: mismatched},
-	{verb: "pause", call: ordered(pause), undo: []step{order(resume)}, want: mismatched},
+	{verb: "unlock", call: func(r *repeated) step { return given(r.unlock()) }, undo: []step{acquired("ann")}, want: since(held, held)},
+	{verb: "assign", call: ordered(leadership.Order{Kind: leadership.OrderAssign, CandidateID: "ann", For: aLong}), undo: []step{order(lift)}, want: since(mismatch, mismatch)},
+	{verb: "pause", call: ordered(pause), undo: []step{order(resume)}, want: since(mismatch, mismatch)},
 	{verb: "resume", before: []step{order(pause)}, call: ordered(resume), undo: []step{order(pause)}, // a new term needs the pause lifted
-		want: [5]leadership.Code{1: leadership.RevisionMismatch, 4: leadership.RevisionMismatch}},
-	{verb: "ban", call: ordered(ban), undo: []step{order(lift)}, want: mismatched},
+		want: [5]leadership.Code{1: mismatch, 4: mismatch}},
+	{verb: "ban", call: ordered(ban), undo: []step{order(lift)}, want: since(mismatch, mismatch)},
 	{verb: "lift", before: []step{order(ban)}, call: ordered(lift), undo: []step{order(ban)}}, // the id is that of the first ban
-	{
-		verb: "evict", call: ordered(leadership.Order{Kind: leadership.OrderEvict}),
-		want: [5]leadership.Code{"", noCell, leadership.RevisionMismatch, leadership.RevisionMismatch, leadership.TokenStale},
-	},
-	{verb: "evict-by-token", call: ordered(leadership.Order{Kind: leadership.OrderEvict, Token: 1}), want: [5]leadership.Code{1: noCell}},
-	{
-		verb: "approve", call: ordered(leadership.Order{Kind: leadership.OrderApprove, For: aLong}),
-		want: [5]leadership.Code{"", noCell, leadership.TokenStale, leadership.TokenStale, leadership.TokenStale},
-	},
-	{
-		verb: "judge", call: judged(leadership.VerdictBad), undo: []step{then(judged(leadership.VerdictGood))},
-		want: [5]leadership.Code{"", leadership.RevisionMismatch, leadership.TokenStale, leadership.TokenStale, leadership.TokenStale},
-	},
+	{verb: "evict", call: ordered(leadership.Order{Kind: leadership.OrderEvict}), want: [5]leadership.Code{"", noCell, mismatch, mismatch, stale}},
+	{verb: "evict-by-token", call: ordered(leadership.Order{Kind: leadership.OrderEvict, Token: 1}), want: since(noCell, "")},
+	{verb: "approve", call: ordered(leadership.Order{Kind: leadership.OrderApprove, For: aLong}), want: since(noCell, stale)},
+	{verb: "judge", call: judged(leadership.VerdictBad), undo: []step{then(judged(leadership.VerdictGood))}, want: since(mismatch, stale)},
 	{
 		verb: "inherit", before: []step{write(leaves(1)), by(Subject.Do, released)}, call: steady(inherited("cy")), undo: []step{by(Subject.Do, released)},
-		want: [5]leadership.Code{"", counts, leadership.LeaseHeld, leadership.LeaseHeld, leadership.LeaseHeld}, // as acquire
+		want: since(counts, held),
 	},
+	{verb: "put-checkpoint", call: written(leaves(1)), undo: []step{write(leaves(2))}, next: []step{write(leaves(1))}, want: since(otherIndex, stale)},
+	{verb: "put-checkpoint-not-inherited", call: written(leaves(1)), undo: []step{write(leaves(2))}, want: [5]leadership.Code{"", otherIndex, otherIndex, otherIndex, stale}},
+	{verb: "begin-effect", call: written(begins("one")), undo: []step{write(finishes("one", "1"))}, next: []step{write(begins("two"))}, want: since("", stale)},
+	{verb: "begin-effect-not-begun-since", call: written(begins("one")), undo: []step{write(finishes("one", "1"))}, want: [5]leadership.Code{4: stale}},
 	{
-		verb: "put-checkpoint", call: written(leaves(1)), undo: []step{write(leaves(2))}, next: []step{write(leaves(1))},
-		want: [5]leadership.Code{"", leadership.IndexMismatch, stale, stale, stale},
+		verb: "finish-effect", before: []step{write(begins("one"))}, call: written(finishes("one", "1")), undo: []step{write(begins("two"))},
+		next: []step{write(begins("three"))}, want: since("", stale),
 	},
-	{
-		verb: "put-checkpoint-not-inherited", call: written(leaves(1)), undo: []step{write(leaves(2))},
-		want: [5]leadership.Code{"", leadership.IndexMismatch, leadership.IndexMismatch, leadership.IndexMismatch, stale},
-	},
-	{
-		verb: "begin-effect", call: written(begins("one")), undo: []step{write(finishes("one", "1"))}, next: []step{write(begins("two"))},
-		want: [5]leadership.Code{2: stale, 3: stale, 4: stale},
-	},
-	{
-		verb: "begin-effect-not-begun-since", call: written(begins("one")), undo: []step{write(finishes("one", "1"))},
-		want: [5]leadership.Code{4: stale},
-	},
-	{
-		verb: "finish-effect", before: []step{write(begins("one"))}, call: written(finishes("one", "1")), undo: []step{write(begins("two"))}, next: []step{write(begins("three"))},
-		want: [5]leadership.Code{2: stale, 3: stale, 4: stale},
-	},
-	{
-		verb: "open-journal", call: written(opened), next: []step{write(opened)},
-		want: [5]leadership.Code{"", noCell, leadership.LeaseLost, leadership.LeaseLost, leadership.LeaseLost},
-	},
-	{
-		verb: "open-journal-alone", call: written(opened),
-		want: [5]leadership.Code{"", noCell, leadership.LeaseLost, leadership.LeaseLost, leadership.LeaseLost},
-	},
-	{
-		verb: "append", call: written(appended(0)), undo: []step{write(snapped(2))}, next: []step{write(opened)},
-		want: [5]leadership.Code{"", "", stale, stale, stale},
-	},
-	{
-		verb: "append-not-opened-since", call: written(appended(0)), undo: []step{write(snapped(2))},
-		want: [5]leadership.Code{4: stale},
-	},
-	{
-		verb: "append-followed", call: written(appended(0)), undo: []step{write(appended(2))},
-		want: [5]leadership.Code{"", leadership.IndexMismatch, leadership.IndexMismatch, leadership.IndexMismatch, stale},
-	},
+	{verb: "open-journal", call: written(opened), next: []step{write(opened)}, want: since(noCell, lost)},
+	{verb: "append", call: written(appended(0)), undo: []step{write(snapped(2))}, next: []step{write(opened)}, want: since("", stale)},
+	{verb: "append-not-opened-since", call: written(appended(0)), undo: []step{write(snapped(2))}, want: [5]leadership.Code{4: stale}},
+	{verb: "append-followed", call: written(appended(0)), undo: []step{write(appended(2))}, want: [5]leadership.Code{"", otherIndex, otherIndex, otherIndex, stale}},
 	{
 		verb: "snapshot", before: []step{write(appended(0))}, call: written(snapped(1)), undo: []step{write(snapped(2))}, next: []step{write(appended(2))},
-		want: [5]leadership.Code{"", "", stale, stale, stale},
-	},
-	{
-		verb: "snapshot-not-opened-since", before: []step{write(appended(0))}, call: written(snapped(1)), undo: []step{write(snapped(2))},
-		want: [5]leadership.Code{4: stale},
+		want: since("", stale),
 	},
 	{verb: "propose", call: steady(proposed("p")), undo: []step{write(decided("p"))}}, // as long as it is kept
-	{
-		verb: "decide", before: []step{proposed("p"), proposed("q")}, call: written(decided("p")), next: []step{write(decided("q"))},
-		want: [5]leadership.Code{"", noCell, stale, stale, stale},
-	},
-	{
-		verb: "decide-none-since", before: []step{proposed("p")}, call: written(decided("p")),
-		want: [5]leadership.Code{"", noCell, leadership.LeaseLost, leadership.LeaseLost, stale},
-	},
+	{verb: "decide", before: []step{proposed("p"), proposed("q")}, call: written(decided("p")), next: []step{write(decided("q"))}, want: since(noCell, stale)},
+	{verb: "decide-none-since", before: []step{proposed("p")}, call: written(decided("p")), want: [5]leadership.Code{"", noCell, lost, lost, stale}},
 }
 
 // unlock is the call that ends the present wait.

@@ -121,31 +121,44 @@ func (f *fleet) olderRefusesWhatItHasRenewed() {
 			f.Errorf("%s, before the change: %v", e, err)
 		}
 	}
-	want := f.update(f.as(newer), changed, titled("red")).Record
-	s := service.New(f.as(older))
+	f.update(f.as(newer), changed, titled("red"))
 	for range 2 {
-		if _, err := s.Renew(f.Context(), leaseOf(plain, "ann", 1)); err != nil {
+		if _, err := service.New(f.as(older)).Renew(f.Context(), leaseOf(plain, "ann", 1)); err != nil {
 			f.Errorf("the older program does not renew an election that was not changed: %v", err)
 		}
 	}
-	for what, call := range map[string]func() error{
-		"renew": func() error { _, err := s.Renew(f.Context(), leaseOf(changed, "ann", 1)); return err },
+	f.olderRefuses(changed, "ann", 1)
+}
+
+// olderRefuses makes calls with the older program, of which the holder has a lease, and expects it
+// to name the election and the version that it needs, and the record to stay as it is.
+func (f *fleet) olderRefuses(e leadership.Election, holder string, token leadership.Token) {
+	f.Helper()
+	want, events := f.get(f.as(newer), e).Record, len(f.events(f.as(newer), e))
+	s, ctx := service.New(f.as(older)), f.Context()
+	for name, call := range map[string]func() error{
+		"get":   func() error { _, err := s.Get(ctx, e); return err },
+		"renew": func() error { _, err := s.Renew(ctx, leaseOf(e, holder, token)); return err },
 		"release": func() error {
-			_, err := s.Do(f.Context(), leadership.Release{LeaseRequest: leaseOf(changed, "ann", 1)})
+			_, err := s.Do(ctx, leadership.Release{LeaseRequest: leaseOf(e, holder, token)})
 			return err
 		},
 		"acquire": func() error {
-			_, err := s.Acquire(f.Context(), leadership.AcquireRequest{Election: changed, CandidateID: "bob", Key: keyOf("bob")})
+			_, err := s.Acquire(ctx, leadership.AcquireRequest{Election: e, CandidateID: "dan", Key: keyOf("dan")})
 			return err
 		},
 	} {
 		err := call()
-		if !errors.Is(err, leadership.RecordTooNew) || !strings.Contains(err.Error(), fmt.Sprintf("%q", changed)) {
-			f.Errorf("%s by the older program: got %v, want %s and the name", what, err, leadership.RecordTooNew)
+		needed := fmt.Sprintf("version %d", newer.Program())
+		if !errors.Is(err, leadership.RecordTooNew) || !strings.Contains(err.Error(), fmt.Sprintf("%q", e)) || !strings.Contains(err.Error(), needed) {
+			f.Errorf("%s by the older program: got %v, want %s of election %q that says %s", name, err, leadership.RecordTooNew, e, needed)
 		}
 	}
-	if diff := cmp.Diff(rounded(want), rounded(f.get(f.as(newer), changed).Record)); diff != "" {
-		f.Errorf("the older program has changed it (-before +after):\n%s", diff)
+	if got := len(f.events(f.as(older), e)); got != events {
+		f.Errorf("the older program reads %d events, want %d", got, events)
+	}
+	if diff := cmp.Diff(rounded(want), rounded(f.get(f.as(newer), e).Record)); diff != "" || len(f.events(f.as(newer), e)) != events {
+		f.Errorf("the older program has changed the record (-before +after):\n%s", diff)
 	}
 }
 
@@ -171,7 +184,8 @@ func (f *fleet) reopened() {
 	for _, e := range []leadership.Election{jobs, "deposed"} {
 		must(s.Do(ctx, leadership.Configure{Election: e, Config: leadership.Config{LeaseDuration: time.Hour, Term: termPolicy}}))
 		f.update(f.as(older), e, acquire("ann", time.Hour))
-		report(e, `{"progress":9,"tokensUsed":7,"eta":"20m","health":"é","custom":{"a":[1.50,9007199254740993]}}`)
+		large := strings.Repeat("x", leadership.MaxReportBytes-120)
+		report(e, `{"progress":9,"tokensUsed":7,"eta":"20m","health":"<ok> é","custom":{"a":[1.50,9007199254740993],"x":"`+large+`"}}`)
 		order(e, leadership.Order{Kind: leadership.OrderBan, CandidateID: "bob", For: 30 * 24 * time.Hour})
 		order(e, leadership.Order{Kind: leadership.OrderPause, For: time.Hour, Mode: leadership.PauseDrain})
 		order(e, leadership.Order{Kind: leadership.OrderApprove, Token: 1})
@@ -240,43 +254,17 @@ func (f *fleet) olderKeepsWhatItDoesNotKnow() {
 	}
 }
 
-// olderRefusesByName makes every call with the older program, and expects the record to stay as it
-// is.
+// olderRefusesByName expects the older program to refuse jobs, and to list it as too new.
 func (f *fleet) olderRefusesByName() {
 	f.Helper()
-	want, events := f.get(f.as(newer), jobs).Record, len(f.events(f.as(newer), jobs))
+	f.olderRefuses(jobs, "bob", 2)
 	s := f.as(older)
-	service, ctx := service.New(s), f.Context()
-	for name, call := range map[string]func() error{
-		"get":   func() error { _, err := service.Get(ctx, jobs); return err },
-		"renew": func() error { _, err := service.Renew(ctx, leaseOf(jobs, "bob", 2)); return err },
-		"release": func() error {
-			_, err := service.Do(ctx, leadership.Release{LeaseRequest: leaseOf(jobs, "bob", 2)})
-			return err
-		},
-		"acquire": func() error {
-			_, err := service.Acquire(ctx, leadership.AcquireRequest{Election: jobs, CandidateID: "bob", Key: keyOf("bob")})
-			return err
-		},
-	} {
-		err := call()
-		needed := fmt.Sprintf("version %d", newer.Program())
-		if !errors.Is(err, leadership.RecordTooNew) || !strings.Contains(err.Error(), `"jobs"`) || !strings.Contains(err.Error(), needed) {
-			f.Errorf("%s by the older program: got %v, want %s of election %q that says %s", name, err, leadership.RecordTooNew, jobs, needed)
-		}
-	}
-	if a := s.Renew(ctx, []rule.Renewal{renewalOf(jobs, "bob", 2)})[0]; a.Err == nil {
+	if a := s.Renew(f.Context(), []rule.Renewal{renewalOf(jobs, "bob", 2)})[0]; a.Err == nil {
 		f.Errorf("the older store has renewed: %+v", a.Snapshot())
 	}
-	listing, err := s.List(ctx, "", "", 10)
+	listing, err := s.List(f.Context(), "", "", 10)
 	if err != nil || len(listing.Snapshots) != 1 || listing.Snapshots[0].Record.Election != "plain" ||
 		!slices.Equal(listing.TooNew, []leadership.Election{jobs}) || len(listing.Untrusted) != 0 {
 		f.Errorf("list: got %+v, %v", listing, err)
-	}
-	if got := len(f.events(s, jobs)); got != events {
-		f.Errorf("the older program reads %d events, want %d", got, events)
-	}
-	if diff := cmp.Diff(rounded(want), rounded(f.get(f.as(newer), jobs).Record)); diff != "" || len(f.events(f.as(newer), jobs)) != events {
-		f.Errorf("the older program has changed the record (-before +after):\n%s", diff)
 	}
 }

@@ -71,6 +71,8 @@ const (
 	resigns                // it releases its lease
 )
 
+func (p phase) String() string { return [...]string{"away", "campaigns", "leads", "resigns"}[p] }
+
 // verb is a call.
 type verb uint8
 
@@ -94,7 +96,7 @@ const (
 	takeBack  // the service undoes a heartbeat that came too late
 )
 
-func (v verb) String() string { return [...]string{"nothing", "acquire", "renew", "release"}[v] }
+func (v verb) String() string { return [...]string{"none", "acquire", "renew", "release"}[v] }
 
 // place is where a call is.
 type place uint8
@@ -106,6 +108,10 @@ const (
 	readLive // its transaction has read a lease that lasts, and will commit
 	readFree // it has read that the next lease may be granted
 )
+
+func (p place) String() string {
+	return [...]string{"onItsWay", "inLine", "answered", "readLive", "readFree"}[p]
+}
 
 // candidate is the state of a candidate.
 type candidate struct {

@@ -26,63 +26,38 @@ func (p *search) bridge(s state, in step, guard time.Duration) (state, bool) {
 		return p.try(s, in, guard)
 	}
 	for _, at := range explanations(r, in, guard) {
-		end := at.Add(r.LeaseDuration)
 		if told := shows(in, at); told && at.Before(s.seen.Add(-guard)) {
 			continue
 		} else if !told {
 			at = later(at, s.seen)
-		}
-		if r.Standing.Parent.Token > 0 && !shows(in, at) {
-			at = later(at, r.HeartbeatAt.Add(tick)) // it may only have moved on what the lease stands on
 		}
 		need := max(beats(s.sure.Add(r.LeaseDuration), at, r.LeaseDuration), s.loose)
 		if !at.After(r.HeartbeatAt) || at.After(in.at.Add(guard)) || need > left {
 			continue
 		}
 		bridged := s
-		for _, record := range p.renewals(r, in, at, end) {
-			if !s.over.IsZero() && record.LeaseEnd().After(s.over) {
-				continue
-			}
-			bridged.record, bridged.loose = record, need
-			if after, ok := p.try(bridged, in, guard); ok {
-				return after, true
-			}
+		bridged.record.HeartbeatAt, bridged.loose = at, need
+		if !s.over.IsZero() && bridged.record.LeaseEnd().After(s.over) {
+			continue
+		}
+		if after, ok := p.try(bridged, in, guard); ok {
+			return after, true
 		}
 	}
 	return s, false
 }
 
-// adopted is the state with what limits its lease, and with the leader's report, as the answer
-// shows them, if that cannot be known otherwise: a renewal with a report may have been made, or the
-// change that set the limit was decided some time before its commit.
+// adopted is the state with what limits its lease as the answer shows it, if that cannot be known
+// otherwise: the change that set the limit was decided some time before its commit, or at the end
+// of a heartbeat that is not known.
 func (p *search) adopted(s state, in step, guard time.Duration) []state {
 	a, r := in.answer, s.record
 	if a == nil || a.State != leadership.Held || a.Token != in.tokenAfter(r) || a.LeaderID != r.LeaderID {
 		return nil
 	}
-	if p, at := a.Parent, &s.record.Standing.Parent; at.Token > 0 && !p.Until.IsZero() && (p.Until.Before(at.Until) || p.Token != at.Token) {
-		*at = p // it is over, or has a new epoch: a renewal has seen that
-		s.record.EndsBy, s.record.EndsBecause = a.EndsBy, a.EndsBecause
-		return []state{s}
-	}
-	shown := in.call.Verb == Renew && in.call.Report == a.Report
-	reported := slices.ContainsFunc(p.lost, func(c Call) bool {
-		return c.Report != "" && c.Asked <= in.span.until && c.Key.Equal(r.KeyHash) && c.mayBeat(r.LeaderID, r.Token)
-	})
-	brought := slices.ContainsFunc(p.lost, func(c Call) bool { return c.Report == a.Report })
-	less := r.Standing.Ends.Approval.Sub(a.EndsBy) // the term before ended so much later than is known
-	approved := a.EndsBecause == leadership.EndsApproval && less > 0 && less < s.less+time.Microsecond
-	handsOver := r.EndsBecause == leadership.EndsHandOver && a.EndsBecause == leadership.EndsHandOver // at the end of a heartbeat that is not known
-	// challenged at the end of a parent that a heartbeat without an answer had moved on
-	was, further := r.Standing.Ends.Challenged, a.EndsBecause == leadership.EndsParent
-	further = further || a.EndsBecause == leadership.EndsHandOver && a.Parent.Token > 0 && a.EndsBy.After(was) // and another since
-	challenged := further && !was.IsZero() && p.unconfirmed(r, in.span.until) > 0
-	if guard == 0 && !reported && !handsOver && !approved && !challenged || a.Report != r.Standing.Report && !brought && !shown {
+	handsOver := r.EndsBecause == leadership.EndsHandOver && a.EndsBecause == leadership.EndsHandOver
+	if guard == 0 && !handsOver {
 		return nil
-	}
-	if a.Report != "" && (reported || !shown) {
-		s.record.Standing.Report, s.record.Standing.ReportedAt = a.Report, a.ReportedAt
 	}
 	return []state{s.limited(a.EndsBy, a.EndsBecause)}
 }
@@ -100,12 +75,6 @@ func (s state) limited(by time.Time, because leadership.EndReason) state {
 	r := &s.record
 	e := &r.Standing.Ends
 	switch r.EndsBy, r.EndsBecause = by, because; because {
-	case leadership.EndsMaxTerm:
-		e.Term = by
-	case leadership.EndsApproval:
-		e.Approval = by
-	case leadership.EndsStuck:
-		e.Stuck = by
 	case leadership.EndsHandOver:
 		switch now := &r.Standing.Succession; {
 		case !now.Yielded.IsZero():
@@ -114,11 +83,6 @@ func (s state) limited(by time.Time, because leadership.EndReason) state {
 			now.Ends = by
 		default:
 			e.Challenged = by
-		}
-	case leadership.EndsParent:
-		r.Standing.Parent.Until = by
-		if !e.Challenged.IsZero() {
-			e.Challenged = later(e.Challenged, by)
 		}
 	case "":
 	default:
@@ -170,49 +134,6 @@ func (p *search) took(r rule.Record) (took time.Duration) {
 	return took
 }
 
-// renewals are what an unconfirmed heartbeat may have made of the record: it may have brought one
-// of the reports whose answers were lost, and of a lease that stands on another one it may have
-// moved on the end: to that which explains what was seen, or beyond the end of the lease; or it may
-// have found that the other one is over.
-func (p *search) renewals(r rule.Record, in step, at, end time.Time) (all []rule.Record) {
-	all = p.reported(r, in, at)
-	if r.Standing.Parent.Token == 0 {
-		return all
-	}
-	for _, until := range []time.Time{end, later(end, at.Add(r.LeaseDuration).Add(time.Microsecond))} {
-		if moved, ok := standsUntil(r, until); ok {
-			all = append(all, p.reported(moved, in, at)...)
-		}
-	}
-	if over, ok := stands(r, rule.ParentLease{Parent: r.Standing.Parent}); ok && over != r {
-		all = append(all, p.reported(over, in, at)...)
-	}
-	return all
-}
-
-// reported are what a heartbeat may have made of the record, with any of the reports.
-func (p *search) reported(r rule.Record, in step, at time.Time) []rule.Record {
-	plain := r
-	plain.HeartbeatAt = at
-	all, tried := []rule.Record{plain}, map[leadership.ReportText]bool{"": true}
-	for _, c := range p.lost {
-		if c.Asked > in.span.until || tried[c.Report] || !c.Key.Equal(r.KeyHash) || !c.mayBeat(r.LeaderID, r.Token) {
-			continue
-		}
-		tried[c.Report] = true
-		s := rule.Snapshot{Record: r, Now: at}
-		if a := in.answer; a != nil && a.Report == c.Report && a.ReportedAt.After(r.HeartbeatAt) {
-			s.Now = a.ReportedAt
-		}
-		named := rule.Renewal{Election: r.Election, CandidateID: r.LeaderID, KeyHash: r.KeyHash, Token: r.Token, Report: c.Report}
-		if ch, err := rule.Renew(s, named); err == nil && len(ch.Events) == 0 {
-			ch.Record.HeartbeatAt = at
-			all = append(all, ch.Record)
-		}
-	}
-	return all
-}
-
 // shows reports whether the answer to the step shows this very heartbeat.
 func shows(in step, at time.Time) bool {
 	return in.answer != nil && in.answer.State == leadership.Held && in.answer.LastHeartbeat.Equal(at)
@@ -232,15 +153,9 @@ func explanations(r rule.Record, in step, guard time.Duration) []time.Time {
 	guarded := lasting.Add(-guard)
 	locked := guarded.Add(-r.Policy.LockDelay)
 	instants := []time.Time{lasting, guarded, locked}
-	if a := in.answer; a != nil && a.Report != "" && a.Report != r.Standing.Report {
-		instants = append(instants, a.ReportedAt)
-	}
 	if a := in.answer; a != nil && a.LockedFor > 0 {
 		left := a.LockedFor - millisecond
 		instants = append([]time.Time{locked.Add(left), guarded.Add(left)}, instants...)
-	}
-	if r.Standing.Parent.Token > 0 {
-		instants = append(instants, r.HeartbeatAt.Add(tick)) // at once
 	}
 	return slices.CompactFunc(instants, time.Time.Equal)
 }

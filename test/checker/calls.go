@@ -93,8 +93,6 @@ type Call struct {
 	Waited time.Duration `json:"waited,omitzero"`
 	// the election as the answer shows it, done or refused; nil if it does not
 	Answer *leadership.Lease `json:"answer,omitempty"`
-	// what its lease stands on, if the answer was lost and another shows it; Linear finds it out
-	Stands leadership.Parent `json:"-"`
 }
 
 // Belief is a time during which a candidate believed that it led: from when it learned of the grant
@@ -178,9 +176,6 @@ func (c Call) mayBeat(who leadership.CandidateID, t leadership.Token) bool {
 	told := c.refused() || c.done() && c.Answer != nil
 	return !told && c.Candidate == who && (c.Verb == Acquire || c.Verb == Renew && c.Token == t)
 }
-
-// standsOn reports whether the answer is that of a renewal of a lease that stands on another one.
-func (c Call) standsOn() bool { return c.Verb == Renew && c.beat() && c.Answer.Parent.Token > 0 }
 
 // at is the store's time of what the answer shows.
 func (c Call) at() time.Time {

@@ -2,7 +2,6 @@ package checker_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -83,41 +82,5 @@ func TestSuccessorOfALeaderThatNamesNoneIsTheOneInTheHistory(t *testing.T) {
 		wrongCase{"none, and the reply was lost", linear, to("", true), nil},
 		wrongCase{"another one", linear, to("cy", false), kindsOf(checker.Illegal)},
 		wrongCase{"another one, and the reply was lost", linear, to("cy", true), kindsOf(checker.Illegal)},
-	)
-}
-
-// challenged is a term of bob, which ann challenges as soon as its cooldown is over, at 64 s.
-func challenged(tb testing.TB) checker.Recording {
-	p := newPlay(tb)
-	config := leadership.Config{
-		LeaseDuration: 8 * s,
-		Term:          leadership.TermPolicy{Budget: leadership.Counters{Calls: 1}, Cooldown: time.Minute},
-		Ballot:        leadership.BallotPolicy{Strategy: leadership.StrategyPriority, Window: leadership.NoWindow, Preempt: true},
-	}
-	better := leadership.Candidacy{Priority: 1}
-	p.at(s, checker.Call{Verb: checker.Configure, Config: config})                                               // r1
-	p.at(2*s, checker.Call{Verb: checker.Acquire, Candidate: "ann", Candidacy: better})                          // r2
-	p.at(4*s, checker.Call{Verb: checker.Renew, Candidate: "ann", Token: 1, Report: `{"progress":0,"calls":2}`}) // r3: it trips
-	p.at(12*s, checker.Call{Verb: checker.Acquire, Candidate: "bob"})                                            // r4
-	for at := 18 * s; at < 64*s; at += 5 * s {
-		p.at(at, checker.Call{Verb: checker.Renew, Candidate: "bob", Token: 2}) // r5 to r14
-	}
-	p.at(64*s, checker.Call{Verb: checker.Acquire, Candidate: "ann", Candidacy: better}) // r15: refused, and a challenge
-	return p.recording()
-}
-
-func TestChallengeMayComeWhenTheBarIsOver(t *testing.T) {
-	early := func(d time.Duration) func(*checker.Recording) {
-		return func(r *checker.Recording) {
-			last := &r.History[len(r.History)-1]
-			last.At, last.RequestID = last.At.Add(-d), ""
-			call(*r, 3).Answer.LockedFor += storeGuard
-			without(r, 15)
-		}
-	}
-	cases(t, challenged,
-		wrongCase{"in time", guarded, early(0), nil},
-		wrongCase{"by as much as the clocks differ", guarded, early(storeGuard), nil},
-		wrongCase{"sooner", guarded, early(ms + storeGuard), kindsOf(checker.Illegal)},
 	)
 }

@@ -78,12 +78,6 @@ func commitsOf(t truth, r Recording) map[leadership.Election][]commit {
 	for e, events := range t {
 		commits[e] = slices.Repeat([]commit{{math.MinInt64, Forever}}, len(events))
 	}
-	for _, c := range r.Changes {
-		if _, ok := t.event(c.Election, c.Revision); ok {
-			at := &commits[c.Election][c.Revision-1]
-			at.earliest, at.latest = max(at.earliest, c.Asked), min(at.latest, c.Answered)
-		}
-	}
 	for _, x := range r.Readings {
 		if _, ok := t.event(x.Election, x.Revision); ok {
 			at := &commits[x.Election][x.Revision-1]

@@ -1,6 +1,7 @@
 package checker_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -15,10 +16,6 @@ import (
 // second later. The first lease, of 8 s, was renewed once, at 14 s.
 func world(readings ...checker.Reading) checker.Recording {
 	r := checker.Recording{History: history("planner", 3), Readings: readings}
-	for _, e := range r.History {
-		at := 10 * s * time.Duration(e.Revision)
-		r.Changes = append(r.Changes, checker.Change{Election: "planner", Revision: e.Revision, Asked: at, Answered: at + s})
-	}
 	for _, c := range []checker.Call{
 		{Verb: checker.Acquire, Request: "r1", Asked: 10 * s, Answered: 11 * s},
 		{Verb: checker.Renew, Asked: 14 * s, Answered: 15 * s},
@@ -26,6 +23,12 @@ func world(readings ...checker.Reading) checker.Recording {
 		c.Election, c.Candidate, c.Token = "planner", "ann", 1
 		c.Answer = &leadership.Lease{Election: "planner", Revision: 1, Token: 1, LeaseDuration: 8 * s, LastHeartbeat: begin, LeaseExpiration: begin.Add(8 * s)}
 		r.Calls = append(r.Calls, c)
+	}
+	for i, e := range r.History {
+		at, id := 10*s*time.Duration(e.Revision), fmt.Sprint("change-", e.Revision)
+		r.History[i].RequestID = id
+		made := &leadership.Lease{Election: "planner", Revision: e.Revision}
+		r.Calls = append(r.Calls, checker.Call{Election: "planner", Request: id, Asked: at, Answered: at + s, Answer: made})
 	}
 	return r
 }
@@ -116,8 +119,9 @@ func TestLostAnswerProvesNothing(t *testing.T) {
 	t.Parallel()
 	lost := func(x checker.Reading, more ...checker.Reading) checker.Recording {
 		r := world(append(more, x)...)
-		r.Changes[2].Answered = checker.Forever
-		r.Calls[1].Answered, r.Calls[1].Code, r.Calls[1].Answer = checker.Forever, leadership.OutcomeUnknown, nil
+		for _, n := range []int{1, 2 + 2} { // the renewal, and revision 3
+			r.Calls[n].Answered, r.Calls[n].Code, r.Calls[n].Answer = checker.Forever, leadership.OutcomeUnknown, nil
+		}
 		return r
 	}
 	if report := checker.BS(lost(shown(2, 40*s)), 0); report.Err() != nil {
@@ -138,7 +142,7 @@ func TestLostAnswerProvesNothing(t *testing.T) {
 func TestUnrecordedChangeCameAfterItsPredecessors(t *testing.T) {
 	t.Parallel()
 	r := world(shown(4, 25*s))
-	r.Changes = r.Changes[:3]
+	r.Calls = r.Calls[:2+3]
 	if got := kinds(checker.BS(r, 0)); !slices.Contains(got, checker.Early) {
 		t.Errorf("revision 4 was shown before the first request for revision 3: %v", got)
 	}

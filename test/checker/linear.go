@@ -6,7 +6,6 @@ import (
 	"hash/maphash"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/anishathalye/porcupine"
@@ -45,14 +44,9 @@ const Patience = 30 * time.Second
 // shown, the earliest is taken that explains what was seen; a later answer may still move it. That
 // is less strict than trying every instant, and reports nothing wrongly.
 //
-// A renewal of a lease that stands on another one is two heartbeats: the second moves the end on.
-// If its outcome is unknown, both may have been committed, with the end that explains what was
-// seen; a later answer may show a later one.
-//
 // What limits a lease is computed from when a change was decided, which a store with a guard does
-// not tell, and from reports, whose answers may be lost. In these cases it is taken from the next
-// answer that shows it; Limits checks it. If none does, the lease may have ended sooner, once, by
-// as much as the change may have taken.
+// not tell. In that case it is taken from the next answer that shows it. If none does, the lease
+// may have ended sooner, once, by as much as the change may have taken.
 //
 // # Ballots
 //
@@ -63,6 +57,10 @@ const Patience = 30 * time.Second
 // # Limits of the recording
 //
 // An election without a recorded call is left out, and so is one that has seats, with them: see SE.
+// So is one whose terms have a policy or reports, and one whose leases stand on others, or are
+// delegated: what an unknown outcome may have made of their ends has too many answers. The other
+// checkers look at all of them.
+//
 // If some callers were not recorded, such as an operator or a command, what the history has of them
 // is believed, as far as the rules allow it at that moment, and their leases may have had any
 // number of heartbeats. A lease that counts as just renewed because its machine was restarted is
@@ -73,7 +71,7 @@ func Linear(r Recording, guard time.Duration) Report { return LinearBack(r, guar
 // may show less than was committed, by the store's own account, so long before.
 func LinearBack(r Recording, guard, back time.Duration) Report {
 	truth, report := truthOf(r.History)
-	for _, p := range searchesOf(truth, r, guard) {
+	for _, p := range searchesOf(truth, r) {
 		report.Checked += len(p.steps)
 		p.check(&report, guard, max(guard, back))
 	}
@@ -105,11 +103,12 @@ func (p *search) check(report *Report, guard, most time.Duration) {
 }
 
 // searchesOf makes a search for each election that was called on.
-func searchesOf(t truth, r Recording, guard time.Duration) []*search {
+func searchesOf(t truth, r Recording) []*search {
 	calls := make(map[leadership.Election][]Call)
 	for _, c := range r.Calls {
 		calls[c.Election] = append(calls[c.Election], c)
 	}
+	maps.DeleteFunc(calls, func(_ leadership.Election, calls []Call) bool { return slices.ContainsFunc(calls, Call.limits) })
 	for whole, n := range r.seated() {
 		delete(calls, whole)
 		for i := range n {
@@ -119,9 +118,18 @@ func searchesOf(t truth, r Recording, guard time.Duration) []*search {
 	commits := commitsOf(t, r)
 	var searches []*search
 	for _, e := range slices.Sorted(maps.Keys(calls)) {
-		searches = append(searches, newSearch(e, calls[e], t[e], commits[e], guard))
+		searches = append(searches, newSearch(e, calls[e], t[e], commits[e]))
 	}
 	return searches
+}
+
+// limits reports whether the call tells of what may limit a term: a policy, a report, or another
+// lease.
+func (c Call) limits() bool {
+	limits := func(c leadership.Config) bool {
+		return c.Term != leadership.TermPolicy{} || c.LeadersOf != "" || c.Delegation != leadership.Delegation{}
+	}
+	return c.Report != "" || limits(c.Config) || c.Answer != nil && limits(c.Answer.Config)
 }
 
 // state is an election between two steps.
@@ -139,9 +147,6 @@ type state struct {
 	// unconfirmed heartbeats that the lease depends on since; the last is at record.HeartbeatAt or
 	// later
 	loose int
-	// by how much later than is known the lease before may have ended; zero once an answer has
-	// shown how much of its time without an approval was left
-	less time.Duration
 	// It has ended, and may have had unconfirmed heartbeats: its lock may be longer than is known.
 	unsure bool
 	// the token of a lease that ended sooner than its last change seemed to say
@@ -203,8 +208,7 @@ func (p *search) take(s state, in step, guard time.Duration) (state, bool) {
 
 // try takes the step with the heartbeats that are known.
 func (p *search) try(s state, in step, guard time.Duration) (state, bool) {
-	s.record = in.movedOn(s.record)
-	moments := append(in.decided(s.record), in.at)
+	moments := append(in.decided(), in.at)
 	if read := later(s.wrote, s.record.HeartbeatAt); guard > 0 && len(in.events) > 0 && read.Before(in.at) {
 		moments = append(moments, read)
 	}
@@ -222,8 +226,6 @@ func (p *search) try(s state, in step, guard time.Duration) (state, bool) {
 func (p *search) at(s state, in step, moments []time.Time, guard time.Duration) (state, bool) {
 	for _, now := range moments {
 		snap := rule.Snapshot{Record: s.locked(in, guard), Now: now, Guard: guard}
-		snap.Record = unbarred(snap, in)
-		snap.Record = approvalShown(snap, in)
 		if after, ok := p.decide(snap, in); ok {
 			next := s.after(after, in)
 			next.unsure = after.LeaderID == "" && (s.unsure || p.endsUnsure(s, in))
@@ -233,102 +235,19 @@ func (p *search) at(s state, in step, moments []time.Time, guard time.Duration) 
 	return s, false
 }
 
-// approvalShown is the record with the end of the time without an approval that the answer shows,
-// if it is near: it counts from when a change was decided, which may be unknown.
-func approvalShown(s rule.Snapshot, in step) rule.Record {
-	r, a := s.Record, in.answer
-	if a == nil {
-		return r
-	}
-	left, end := a.EndsBy.Sub(s.Now), &r.Standing.Ends.Approval
-	near := func(d time.Duration) bool { return d.Abs() < longestCommit }
-	switch {
-	case a.EndsBecause != leadership.EndsApproval: // the next term may end sooner by another limit, if only just
-		if next := a.Token > r.Token && r.Standing.ApprovalLeft > 0 && a.EndsBecause != ""; next && r.Standing.ApprovalLeft <= left && near(left-r.Standing.ApprovalLeft) {
-			r.Standing.ApprovalLeft = left + time.Microsecond
-		}
-	case r.Standing.ApprovalLeft > 0: // for the next term
-		if near(left - r.Standing.ApprovalLeft) {
-			r.Standing.ApprovalLeft = left
-		}
-	case end.IsZero() || in.call.Verb == Order:
-	case a.Token > r.Token: // for the next term, by the end of the one that ran out or is handed over
-		ended := r.LeaseEnd()
-		if s.Now.Before(ended) {
-			ended = s.Now
-		}
-		if until := ended.Add(left); near(until.Sub(*end)) {
-			*end = until
-		}
-	case a.Token == r.Token && r.EndsBecause != leadership.EndsApproval && near(a.EndsBy.Sub(*end)): // the term ends with it only now
-		*end = a.EndsBy
-	}
-	return r
-}
-
-// movedOn is the record with the later end of the lease that its own stands on, if the answer shows
-// one that the heartbeat before has brought, and that no other has shown.
-func (in step) movedOn(r rule.Record) rule.Record {
-	a, at := in.answer, r.Standing.Parent
-	if a == nil || a.State != leadership.Held || a.Token != in.tokenAfter(r) || at.Token == 0 || in.call.beat() || !a.Parent.Until.After(at.Until) {
-		return r
-	}
-	if moved, ok := standsUntil(r, a.Parent.Until); ok {
-		return moved
-	}
-	return r
-}
-
-// standsUntil is the record with a later end of the lease that its own stands on, rounded up to
-// what stores keep.
-func standsUntil(r rule.Record, until time.Time) (rule.Record, bool) {
-	p := r.Standing.Parent
-	if short := until.Truncate(time.Microsecond); short.Before(until) {
-		until = short.Add(time.Microsecond)
-	}
-	if !until.After(p.Until) {
-		return r, false
-	}
-	p.Until = until
-	return stands(r, rule.ParentLease{Parent: p, LeaderID: r.LeaderID})
-}
-
-// stands is the record once a renewal has seen what its lease stands on.
-func stands(r rule.Record, on rule.ParentLease) (rule.Record, bool) {
-	live := r.LeaseEnd().Add(-tick)
-	named := rule.Renewal{Election: r.Election, CandidateID: r.LeaderID, KeyHash: r.KeyHash, Token: r.Token, Parent: on}
-	ch, err := rule.Renew(rule.Snapshot{Record: r, Now: live}, named)
-	ch.Record.HeartbeatAt = r.HeartbeatAt
-	return ch.Record, err == nil
-}
-
 // decided are instants at which the step was decided, if it shows that: what the rules compute from
 // it is kept to the microsecond, and a store may commit later.
-func (in step) decided(r rule.Record) (all []time.Time) {
+func (in step) decided() (all []time.Time) {
 	if n := len(in.events); n > 0 {
 		if o, gives := standingOf(in.events[n-1]), max(in.call.Order.For, in.call.Order.Ban, in.call.For); o.ID != "" && gives > 0 {
 			all = append(all, o.Until.Add(-gives))
 		}
 	}
-	a, p := in.answer, r.Policy.Term
-	switch {
+	switch a := in.answer; {
 	case in.call.Verb == HandOver && len(in.events) > 0:
 		all = append(all, endsByOf(in.events[0]).Add(-cmp.Or(in.call.Within, leadership.DefaultWithin)))
-	case a == nil || a.State != leadership.Held:
-	case in.call.Verb == Yield:
+	case in.call.Verb == Yield && a != nil && a.State == leadership.Held:
 		all = append(all, a.EndsBy.Add(-rule.YieldWindow))
-	case in.call.Report != "":
-		all = append(all, a.ReportedAt)
-	case in.call.Verb == Acquire && a.Token != r.Token:
-		for because, d := range map[leadership.EndReason]time.Duration{
-			leadership.EndsMaxTerm: p.MaxTerm, leadership.EndsApproval: min(p.Approval.Every, cmp.Or(approvalLeft(r), p.Approval.Every)), leadership.EndsStuck: p.StuckAfter,
-		} {
-			if a.EndsBecause == because {
-				all = append(all, a.EndsBy.Add(-d))
-			}
-		}
-	case in.call.Order.Kind == leadership.OrderApprove && a.EndsBecause == leadership.EndsApproval:
-		all = append(all, a.EndsBy.Add(-cmp.Or(in.call.Order.For, p.Approval.Every)))
 	}
 	return slices.DeleteFunc(all, func(at time.Time) bool { return at.After(in.at.Add(time.Microsecond)) })
 }
@@ -354,49 +273,6 @@ func (s state) locked(in step, guard time.Duration) rule.Record {
 		r.LockFor = shown
 	}
 	return r
-}
-
-// unbarred is the record without the bar of the candidate that is granted the lease, or challenges
-// its leader, if that is over by a clock that is ahead.
-func unbarred(s rule.Snapshot, in step) rule.Record {
-	r := s.Record
-	n := len(in.events)
-	if s.Guard == 0 || r.Standing.Breakers == "" || n == 0 {
-		return r
-	}
-	by := successorOf(in.events[n-1])
-	if in.events[n-1].Type == leadership.EventAcquired {
-		by = in.events[n-1].LeaderID
-	}
-	for _, o := range s.Orders().List() {
-		if o.Kind == leadership.OverrideCooldown && o.CandidateID == by && !o.Until.After(s.Now.Add(s.Guard)) {
-			r.Standing.Breakers = replaced(r.Standing.Breakers, stamp(o.Until), stamp(s.Now.Truncate(time.Microsecond)))
-		}
-	}
-	return r
-}
-
-// approvalLeft is the time without an approval that is left for the next term; 0 if it has all.
-func approvalLeft(r rule.Record) time.Duration {
-	if end := r.Standing.Ends.Approval; r.LeaderID != "" && !end.IsZero() {
-		return max(end.Sub(r.LeaseEnd()), leadership.MinOrder)
-	}
-	return r.Standing.ApprovalLeft
-}
-
-// bannedUntil is until when the candidate is banned whose trip the event tells of; "" if it is not.
-func bannedUntil(e leadership.Event) string {
-	if given := standingOf(e); given.ID == "" && !given.Until.IsZero() && (e.Type == leadership.EventDeposed || e.Type == leadership.EventReleased) {
-		return stamp(given.Until)
-	}
-	return ""
-}
-
-func replaced[S ~string](s S, before, after string) S {
-	if before == "" {
-		return s
-	}
-	return S(strings.ReplaceAll(string(s), before, after))
 }
 
 // named is the call, with the successor that was chosen for a leader that has named none.
@@ -426,9 +302,6 @@ func (p *search) decide(s rule.Snapshot, in step) (rule.Record, bool) {
 	}
 	if !ch.Empty() {
 		s.Record = ch.Committed(in.at)
-		for i, e := range ch.Events { // a ban counts from the decision
-			s.Record.Standing.Breakers = replaced(s.Record.Standing.Breakers, bannedUntil(e), bannedUntil(in.events[i]))
-		}
 	}
 	s.Now = in.at
 	return s.Record, in.answer == nil || agrees(in.answer, s)
@@ -444,12 +317,6 @@ func (s state) after(r rule.Record, in step) state {
 		s.sure, s.seen, s.used, s.loose = r.HeartbeatAt, later(s.seen, in.at), s.used+s.loose, 0
 	case in.answer != nil && s.over.IsZero():
 		s.over = in.at
-	}
-	switch last := s.record; {
-	case shown, approvalLeft(last) == 0:
-		s.less = 0
-	case last.LeaderID != "" && (r.LeaderID == "" || r.Token != last.Token):
-		s.less = in.at.Sub(last.LeaseEnd())
 	}
 	if r != s.record {
 		s.wrote = later(s.wrote, in.at)

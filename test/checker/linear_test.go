@@ -180,18 +180,6 @@ func TestALeaseThatACallWasGrantedAgainIsAsLongAsItAsked(t *testing.T) {
 	)
 }
 
-func TestAnEventMayComeAfterTheLastCall(t *testing.T) {
-	t.Parallel()
-	r := fourTerms(t)
-	r.History = append(r.History, leadership.Event{
-		Election: "planner", Revision: 10, Type: leadership.EventExpired, PreviousLeaderID: "ann", Token: 4, At: begin.Add(49 * s),
-	})
-	r.Changes = append(r.Changes, checker.Change{Election: "planner", Revision: 10, Asked: 49 * s, Answered: 49 * s})
-	if err := checker.Linear(r, 0).Err(); err != nil {
-		t.Error(err)
-	}
-}
-
 func TestChangedAnswersAreFound(t *testing.T) {
 	t.Parallel()
 	r := fourTerms(t)

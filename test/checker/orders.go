@@ -3,7 +3,6 @@ package checker
 import (
 	"encoding/json"
 	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -120,41 +119,3 @@ func (o *orders) lift(given standing) {
 
 // longestCommit is how long after its decision a change may be committed.
 const longestCommit = time.Minute
-
-// orderOf is the order that made the events, if an order did.
-func orderOf(events []leadership.Event, now time.Time) (c leadership.Order, ok bool) {
-	e := events[len(events)-1]
-	given := standingOf(e)
-	since := now.UTC().Round(0)
-	if short := since.Truncate(time.Microsecond); !short.Equal(since) {
-		since = short.Add(time.Microsecond)
-	}
-	c = leadership.Order{Reason: e.Reason, Actor: e.Actor}
-	switch e.Type {
-	case leadership.EventAssigned:
-		c.Kind, c.CandidateID, c.For = leadership.OrderAssign, given.CandidateID, given.Until.Sub(since)
-	case leadership.EventPaused:
-		c.Kind, c.Mode, c.For = leadership.OrderPause, given.Mode, given.Until.Sub(since)
-	case leadership.EventBanned:
-		c.Kind, c.CandidateID, c.Principal, c.For = leadership.OrderBan, given.CandidateID, given.Principal, given.Until.Sub(since)
-	case leadership.EventEvicted:
-		if c.Kind = leadership.OrderEvict; given.ID != "" {
-			c.CandidateID, c.Principal, c.Ban = given.CandidateID, given.Principal, given.Until.Sub(since)
-		}
-	case leadership.EventHalted:
-		c.Kind, c.Election, c.For = leadership.OrderHalt, e.ReadDetail().Elections, given.Until.Sub(since)
-	case leadership.EventResumed:
-		c.Kind = leadership.OrderResume
-	case leadership.EventLifted:
-		c.Kind, c.Override = leadership.OrderLift, leadership.OverrideID(given.ID)
-	case leadership.EventApproved, leadership.EventEpoch:
-		i := slices.IndexFunc(events, func(e leadership.Event) bool { return e.Type == leadership.EventApproved })
-		c.Kind, c.NewEpoch = leadership.OrderApprove, e.Type == leadership.EventEpoch
-		if c.Token = e.Token; i >= 0 {
-			c.Token = events[i].Token
-		}
-	default:
-		return c, false
-	}
-	return c, true
-}

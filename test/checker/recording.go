@@ -17,7 +17,6 @@ type Recording struct {
 	// History is the truth: all elections, each from its first revision, in order.
 	History   []leadership.Event `json:"history,omitempty"`
 	Consumers []Consumer         `json:"consumers,omitempty"`
-	Changes   []Change           `json:"changes,omitempty"`
 	Readings  []Reading          `json:"readings,omitempty"`
 	Calls     []Call             `json:"calls,omitempty"`
 	Beliefs   []Belief           `json:"beliefs,omitempty"`
@@ -45,16 +44,6 @@ type Consumer struct {
 	Partial bool `json:"partial,omitempty"`
 	// in the order of arrival
 	Got []leadership.Event `json:"got,omitempty"`
-}
-
-// Change says when a revision was committed: after it was asked for, and before it was answered. A
-// revision without a Change, such as the end of a lease that ran out, was committed at some time
-// between its neighbours.
-type Change struct {
-	Election leadership.Election `json:"election"`
-	Revision leadership.Revision `json:"revision"`
-	Asked    time.Duration       `json:"asked"`
-	Answered time.Duration       `json:"answered"` // Forever if the answer was lost
 }
 
 // Reading is what a reader was shown of an election.

@@ -47,7 +47,6 @@ type search struct {
 	lost []Call
 	// leases without any recorded call, with their length
 	foreign map[leadership.Token]time.Duration
-	guard   time.Duration // of the store
 	back    time.Duration // by how much the store's time may go back
 }
 
@@ -60,8 +59,8 @@ type group struct {
 func (g group) last() leadership.Event { return g.events[len(g.events)-1] }
 
 // groupsOf splits a history into transactions: the end of a lease that ran out is written together
-// with what follows, a new epoch or a trip with what it comes from, and the end of a term that was
-// handed over with the grant to the successor.
+// with what follows, a new epoch with the approval that it comes from, and the end of a term that
+// was handed over with the grant to the successor.
 func groupsOf(history []leadership.Event) []group {
 	var groups []group
 	for _, e := range history {
@@ -79,34 +78,24 @@ func groupsOf(history []leadership.Event) []group {
 
 // together reports whether one transaction may write both.
 func together(a, b leadership.Event) bool {
-	tripped := b.Type == leadership.EventTripped || b.Type == leadership.EventDeposed
 	switch a.Type {
 	case leadership.EventApproved:
 		return b.Type == leadership.EventEpoch
-	case leadership.EventJudged, leadership.EventUpdated:
-		return tripped
 	case leadership.EventReleased:
-		return handedTo(a) != "" && b.Type == leadership.EventAcquired || b.Type == leadership.EventParked
-	case leadership.EventDeposed:
-		return b.Type == leadership.EventParked || ranOut(a)
-	case leadership.EventParked: // by the end of a lease that an acquire, or another change, has found
-		return false
+		return handedTo(a) != "" && b.Type == leadership.EventAcquired
 	}
 	return ranOut(a)
 }
 
 // newSearch finds out what became of each call.
-func newSearch(e leadership.Election, calls []Call, history []leadership.Event, commits []commit, guard time.Duration) *search {
-	p := &search{election: e, guard: guard, groups: groupsOf(history), commits: commits, foreign: make(map[leadership.Token]time.Duration)}
+func newSearch(e leadership.Election, calls []Call, history []leadership.Event, commits []commit) *search {
+	p := &search{election: e, groups: groupsOf(history), commits: commits, foreign: make(map[leadership.Token]time.Duration)}
 	for i, c := range calls {
 		p.calls = append(p.calls, c.normal(i))
 		p.end = max(p.end, c.Asked+1)
 		if c.Answered != Forever {
 			p.end = max(p.end, c.Answered+1)
 		}
-	}
-	for _, at := range commits {
-		p.end = max(p.end, at.earliest+1) // it may come after the last call
 	}
 	p.tell()
 	p.resolve()
@@ -140,7 +129,7 @@ func (p *search) tell() {
 		default:
 			s.at = c.at()
 		}
-		if c.done() || c.Verb == Renew && c.Code == leadership.LeaseLost && c.Report != "" { // its report may have tripped
+		if c.done() {
 			s.events = p.claim(c, s.at)
 		}
 		p.steps = append(p.steps, s)
@@ -161,34 +150,26 @@ func (p *search) claim(c Call, at time.Time) []leadership.Event {
 	return g.events
 }
 
-// fits reports whether the call can have made a transaction that ends with the event. A renewal
-// that came too late is taken back by itself.
+// fits reports whether the call can have made a transaction that ends with the event.
 func (c Call) fits(e leadership.Event) bool {
-	switch t := e.Type; c.Verb {
-	case Renew:
-		return c.Report != "" && !ranOut(e) && (t == leadership.EventUpdated || t == leadership.EventTripped || t == leadership.EventDeposed || t == leadership.EventParked)
-	case Order:
-		return slices.Contains(eventsOf[c.Order.Kind], t)
-	default:
-		return slices.Contains(eventsBy[c.Verb], t)
+	if c.Verb == Order {
+		return slices.Contains(eventsOf[c.Order.Kind], e.Type)
 	}
+	return slices.Contains(eventsBy[c.Verb], e.Type)
 }
 
 // eventsBy are the events with which a call may end that has no rule of its own.
 var eventsBy = map[Verb][]leadership.EventType{
-	Acquire:         {leadership.EventAcquired, leadership.EventUpdated},
-	Judge:           {leadership.EventJudged, leadership.EventTripped, leadership.EventDeposed, leadership.EventParked},
-	RequestApproval: {leadership.EventApprovalRequested},
-	Release:         {leadership.EventReleased, leadership.EventExpired, leadership.EventParked},
-	StepDown:        {leadership.EventReleased, leadership.EventExpired, leadership.EventParked},
-	Configure:       {leadership.EventConfigured, leadership.EventRecreated},
-	Delete:          {leadership.EventDeleted},
-	Unlock:          {leadership.EventUnlocked},
-	HandOver:        {leadership.EventHandingOver},
-	Ready:           {leadership.EventReady},
-	Serving:         {leadership.EventServing},
-	Yield:           {leadership.EventYielded},
-	Delegate:        {leadership.EventDelegated},
+	Acquire:   {leadership.EventAcquired, leadership.EventUpdated},
+	Judge:     {leadership.EventJudged},
+	Release:   {leadership.EventReleased, leadership.EventExpired},
+	Configure: {leadership.EventConfigured, leadership.EventRecreated},
+	Delete:    {leadership.EventDeleted},
+	Unlock:    {leadership.EventUnlocked},
+	HandOver:  {leadership.EventHandingOver},
+	Ready:     {leadership.EventReady},
+	Serving:   {leadership.EventServing},
+	Yield:     {leadership.EventYielded},
 }
 
 // eventsOf are the events with which an order may end.
@@ -223,19 +204,11 @@ func (p *search) resolve() {
 			if !g.taken && c.fits(g.last()) {
 				g.taken, applied = true, true
 				c := c
-				c.Code, c.Because, c.Answer, c.Stands = "", "", nil, p.parentOf(g.last().Token)
-				if c.Stands.Token == 0 {
-					c.Stands = p.parentAtEnd(g.last().Token)
-				}
+				c.Code, c.Because, c.Answer = "", "", nil
 				if p.add(step{call: c, events: g.events}, c.Asked); !begins(g.last()) {
 					break
 				}
 			}
-		}
-		if c.standsOn() { // it renews, and moves the end on in a second transaction
-			first := c
-			first.Code, first.Answer = leadership.OutcomeUnknown, nil
-			p.lost = append(p.lost, first)
 		}
 		if (!applied || c.Verb == Acquire) && c.mayBeat(c.Candidate, c.Token) { // a grant may have been asked for twice
 			p.lost = append(p.lost, c)
@@ -253,50 +226,6 @@ func (p *search) rest() {
 			p.add(step{events: g.events}, math.MinInt64)
 		}
 	}
-}
-
-// parentOf is what a token's lease stands on, with the earliest end that an answer shows.
-func (p *search) parentOf(t leadership.Token) (earliest leadership.Parent) {
-	for _, c := range p.calls {
-		if a := c.Answer; a != nil && a.Token == t && a.State == leadership.Held && a.Parent.Token > 0 && (earliest.Token == 0 || a.Parent.Until.Before(earliest.Until)) {
-			earliest = a.Parent
-		}
-	}
-	return earliest
-}
-
-// parentAtEnd is what a lease stands on that no answer shows, if it has ended with that: the end
-// follows from an answer that shows for how long the election is locked. Without one, any end after
-// the grant agrees with all that was seen; or one before it, if the next grant shows that the lease
-// was over when it was committed.
-func (p *search) parentAtEnd(t leadership.Token) leadership.Parent {
-	var granted, next time.Time
-	for _, g := range p.groups {
-		switch last := g.last(); {
-		case begins(last) && last.Token == t:
-			granted = last.At
-		case begins(last) && last.Token == t+1:
-			next = last.At
-		}
-	}
-	for _, g := range p.groups {
-		e := g.events[0]
-		if e.Token != t || !ranOut(e) || limitOf(e) != leadership.EndsParent {
-			continue
-		}
-		until := granted.Truncate(time.Microsecond).Add(time.Microsecond)
-		lock := p.guard + p.configAt(e.Revision, leadership.Config{}).LockDelay
-		if before := next.Add(-lock).Truncate(time.Microsecond); !next.IsZero() && before.Before(until) {
-			until = before
-		}
-		for _, c := range p.calls {
-			if a := c.Answer; a != nil && c.shows() && a.State == leadership.Vacant && a.Token == t && a.LockedFor > 0 {
-				until = a.ReadAt.Add(a.LockedFor - lock).Truncate(time.Microsecond)
-			}
-		}
-		return leadership.Parent{Token: 1, Until: until}
-	}
-	return leadership.Parent{}
 }
 
 // durationOf is the length of the lease that began with the event: as an answer shows it, or as it
@@ -335,9 +264,6 @@ func (p *search) unconfirmed(r rule.Record, by time.Duration) int {
 	for _, c := range p.lost {
 		if c.Asked <= by && c.Key.Equal(r.KeyHash) && c.mayBeat(r.LeaderID, r.Token) {
 			n++
-			if r.Standing.Parent.Token > 0 && c.Verb == Renew && c.Answered == Forever { // the end is moved on in a second transaction
-				n++
-			}
 		}
 	}
 	return n

@@ -94,10 +94,6 @@ func TestLeasesThatOutliveTheirParentsAreFound(t *testing.T) {
 		}, kindsOf(checker.Unlimited)},
 		{"a parent that was never granted", checker.Told, func(r *checker.Recording) { call(*r, 5).Answer.Parent.Token = 2 }, kindsOf(checker.Phantom)},
 		{"a belief beyond the parent's end", me2, func(r *checker.Recording) { r.Beliefs[0].Until = 16*s + 16*ms }, kindsOf(checker.Outlived)},
-		{"a lease that moves on without its parent", linear, func(r *checker.Recording) {
-			a := call(*r, 9).Answer
-			a.LeaseExpiration, a.EndsBy = begin.Add(17*s), begin.Add(17*s)
-		}, kindsOf(checker.Illegal)},
 	} {
 		c.runOn(t, underParent)
 	}
@@ -150,35 +146,5 @@ func TestSuccessionIsNeitherTakenEarlyNorStolen(t *testing.T) {
 		if refused := n == 3 || n == 4 || n == 6; refused != (c.Code == leadership.LeaseHeld) {
 			t.Errorf("call %d: %v", n+1, c)
 		}
-	}
-}
-
-// A candidate of a part waits. Its grant comes too late and is taken back, and the parent has ended
-// when the store is asked why there is none.
-func TestALateGrantIsNotDeniedByTheParentsEnd(t *testing.T) {
-	t.Parallel()
-	p := newPlay(t)
-	p.at(s, checker.Call{Verb: checker.Configure, Config: leadership.Config{LeaseDuration: 10 * s, Delegation: leadership.Delegation{Depth: 1, Children: 1}}}) // r1
-	p.at(2*s, checker.Call{Verb: checker.Acquire, Candidate: "ann"})                                                                                           // r2
-	p.at(3*s, checker.Call{Verb: checker.Delegate, Candidate: "ann", Token: 1, Child: "planner.a", Limits: leadership.Limits{Depth: leadership.AsParent}})     // r3
-	p.at(5*s, checker.Call{Verb: checker.Acquire, Candidate: "bob", Election: "planner.a"})                                                                    // r4
-	p.at(6*s, checker.Call{Verb: checker.Release, Candidate: "bob", Election: "planner.a", Token: 1})                                                          // r5
-	p.at(7*s, checker.Call{Verb: checker.Release, Candidate: "ann", Token: 1})                                                                                 // r6
-	p.at(8*s, checker.Call{Verb: checker.Acquire, Candidate: "bob", Election: "planner.a"})                                                                    // r7: refused
-	r := p.recording()
-	waits := call(r, 7)
-	if waits.Because != leadership.ReasonParent {
-		t.Fatalf("the last call was refused because of %q", waits.Because)
-	}
-	waits.Asked, waits.Waited = call(r, 4).Asked, s
-	without(&r, 4)
-	without(&r, 5)
-	for i, e := range r.History {
-		if e.RequestID == "r4" || e.RequestID == "r5" {
-			r.History[i].RequestID = "r7"
-		}
-	}
-	if err := checker.Linear(r, 0).Err(); err != nil {
-		t.Error(err)
 	}
 }

@@ -2,7 +2,6 @@
 //
 //	Crowd    thousands of agents in a process of their own, each with its own connection
 //	Each     a loop over goroutines, so many at a time
-//	Wrap     wraps the prose of a report
 //
 // The measurements themselves:
 //
@@ -11,7 +10,7 @@
 //	test/load/counts       what Regent asks of Firestore and Spanner, in RPCs, documents and rows
 //	test/load/allocations  what each call allocates, from the HTTP door to the local store
 //	test/load/etcd         Regent beside etcd, in a module of its own because that is heavy (make
-//	                       compare; it writes the README.md)
+//	                       compare; it writes the figures of its README.md)
 //
 // A crowd runs in its own process so that its memory and processor time are not taken for those of
 // the servers. A test binary is its own crowd: TestMain calls Main first.

@@ -104,6 +104,15 @@ type reply struct {
 // serving is an instance's part of a call; the agent hears its answer.
 type serving func(i *instance, id string, answer func(r reply, heard func()))
 
+// serves is the part in which a command is carried out.
+func serves(command leadership.Command, heard func(error)) serving {
+	return func(i *instance, id string, answer func(reply, func())) {
+		i.serve(id, command, func(l leadership.Lease, err error) {
+			answer(reply{lease: &l, err: err}, func() { heard(err) })
+		})
+	}
+}
+
 // ask makes a call to a random instance. The first answer within the timeout is heard; without one,
 // lost runs.
 func (a *agent) ask(c checker.Call, timeout time.Duration, serve serving, lost func()) *instance {
@@ -118,9 +127,33 @@ func (a *agent) ask(c checker.Call, timeout time.Duration, serve serving, lost f
 
 // sends makes a call; its answer counts unless another one came first.
 func (a *agent) sends(i *instance, c checker.Call, serve serving) {
-	call, life := a.call, a.life
+	call := a.call
+	a.makes(i, c, serve, func(r reply) bool {
+		if a.call != call {
+			return false
+		}
+		a.call++
+		if sound(r.err) {
+			a.owed = ""
+		}
+		return true
+	})
+}
+
+// aside makes a call beside the one that the agent waits for. Without an answer nothing comes of
+// it.
+func (a *agent) aside(c checker.Call, command leadership.Command, heard func(error)) {
+	first := true
+	a.makes(a.s.any(), c, serves(command, heard), func(reply) bool {
+		defer func() { first = false }()
+		return first
+	})
+}
+
+// makes makes a call whose answer is heard if it counts.
+func (a *agent) makes(i *instance, c checker.Call, serve serving, counts func(reply) bool) {
+	life, alive := a.life, i.alive()
 	recorded := a.s.record.asked(a, c)
-	alive := i.alive()
 	answer := func(r reply, heard func()) {
 		if !alive() {
 			return // the connection went with the process
@@ -128,11 +161,7 @@ func (a *agent) sends(i *instance, c checker.Call, serve serving) {
 		a.s.send(func() {
 			if a.life == life {
 				a.does(func() {
-					if a.call == call {
-						a.call++
-						if sound(r.err) {
-							a.owed = ""
-						}
+					if counts(r) {
 						a.s.record.answered(recorded, r)
 						heard()
 					}
@@ -427,20 +456,13 @@ func (a *agent) release() {
 	}
 	c := checker.Call{Verb: checker.Release, Key: r.Key.Hash(), Token: a.token, Outcome: release.Outcome}
 	late := a.s.plan.faults.late > 0 && a.s.w.chance(0.1)
-	serve := func(i *instance, id string, answer func(reply, func())) {
-		do := func(ctx context.Context) (leadership.Lease, error) {
-			return i.service.Do(ctx, release)
+	serve := serves(release, func(err error) {
+		if err == nil || errors.Is(err, leadership.LeaseLost) {
+			a.after(a.s.w.upTo(5*time.Second), a.begin)
+			return
 		}
-		i.serve(id, do, func(l leadership.Lease, err error) {
-			answer(reply{lease: &l, err: err}, func() {
-				if err == nil || errors.Is(err, leadership.LeaseLost) {
-					a.after(a.s.w.upTo(5*time.Second), a.begin)
-					return
-				}
-				a.releaseLater()
-			})
-		})
-	}
+		a.releaseLater()
+	})
 	a.ask(c, 10*time.Second, func(i *instance, id string, answer func(reply, func())) {
 		if !late {
 			serve(i, id, answer)
@@ -532,10 +554,7 @@ func (c *caller) Answered(a instancetest.Answer) {
 // giveBack releases a lease whose key no caller was told.
 func (i *instance) giveBack(g leadership.Grant) {
 	r := leadership.LeaseRequest{Election: g.Election, CandidateID: g.LeaderID, Key: g.Key, Token: g.Token}
-	do := func(ctx context.Context) (leadership.Lease, error) {
-		return i.service.Do(ctx, leadership.Release{LeaseRequest: r})
-	}
-	i.s.w.after(0, func() { i.serve("", do, func(leadership.Lease, error) {}) })
+	i.s.w.after(0, func() { i.serve("", leadership.Release{LeaseRequest: r}, func(leadership.Lease, error) {}) })
 }
 
 // acquire serves the call, as package line does.

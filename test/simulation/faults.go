@@ -1,7 +1,6 @@
 package simulation
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"time"
@@ -93,17 +92,14 @@ func (s *simulation) deafen(i *instance) {
 
 // operate does what an operator may do.
 func (s *simulation) operate(e leadership.Election) {
-	switch i := s.any(); {
+	switch {
 	case s.w.chance(0.5):
 		s.configure(e, s.w.upTo(2*s.plan.lease).Truncate(time.Millisecond))
 	case s.w.chance(0.6):
 		s.unlock(e, "")
 	default:
 		s.w.tell("%s: an operator deletes it", e)
-		at := s.record.called(checker.Call{Caller: "operator", Verb: checker.Delete, Election: e, Force: true})
-		i.call(s.record.id(at), func(ctx context.Context) {
-			l, err := i.service.Do(ctx, leadership.Delete{Election: e, Force: true})
-			s.record.answered(at, reply{lease: &l, err: err})
+		s.operator(e, checker.Call{Verb: checker.Delete, Force: true}, leadership.Delete{Election: e, Force: true}, func(err error) {
 			if err == nil {
 				s.w.after(s.w.about(s.plan.lease), func() { s.configure(e, s.plan.lockDelay) })
 			}
@@ -115,12 +111,9 @@ func (s *simulation) operate(e leadership.Election) {
 // By then the sentence may be another: the operator gives up.
 func (s *simulation) unlock(e leadership.Election, acknowledge string) {
 	s.w.tell("%s: an operator unlocks it, and acknowledges %q", e, acknowledge)
-	i := s.any()
-	at := s.record.called(checker.Call{Caller: "operator", Verb: checker.Unlock, Election: e, Acknowledge: acknowledge})
 	s.truth.acknowledged[acknowledge] = true
-	i.call(s.record.id(at), func(ctx context.Context) {
-		l, err := i.service.Do(ctx, leadership.Unlock{Election: e, Reason: "it hangs", Actor: "olga", Acknowledge: acknowledge})
-		s.record.answered(at, reply{lease: &l, err: err})
+	command := leadership.Unlock{Election: e, Reason: "it hangs", Actor: "olga", Acknowledge: acknowledge}
+	s.operator(e, checker.Call{Verb: checker.Unlock, Acknowledge: acknowledge}, command, func(err error) {
 		if err == nil && acknowledge != "" {
 			s.figures.Unlocked++
 		}
@@ -131,19 +124,19 @@ func (s *simulation) unlock(e leadership.Election, acknowledge string) {
 	})
 }
 
-// configure repeats the call until it is done.
+// configure repeats the call until it is done, with the limits of a term as they are by then.
 func (s *simulation) configure(e leadership.Election, lockDelay time.Duration) {
-	s.w.tell("%s: an operator configures a lock delay of %v", e, lockDelay)
-	i, c := s.any(), leadership.Config{LeaseDuration: s.plan.lease, LockDelay: lockDelay, Term: s.plan.policy, Ballot: s.plan.ballot}
+	c := leadership.Config{LeaseDuration: s.plan.lease, LockDelay: lockDelay, Term: s.plan.policy, Ballot: s.plan.ballot}
 	s.under(e, &c)
-	at := s.record.called(checker.Call{Caller: "operator", Verb: checker.Configure, Election: e, Config: c})
-	do := func(ctx context.Context) (leadership.Lease, error) {
-		return i.service.Do(ctx, leadership.Configure{Election: e, Config: c})
-	}
-	i.serve(s.record.id(at), do, func(l leadership.Lease, err error) {
-		s.record.answered(at, reply{lease: &l, err: err})
+	s.configures(e, c, func() { s.configure(e, lockDelay) })
+}
+
+// configures makes the call, and a second later once more if it was not done.
+func (s *simulation) configures(e leadership.Election, c leadership.Config, again func()) {
+	s.w.tell("%s: an operator configures a lock delay of %v and %d seats", e, c.LockDelay, c.Seats)
+	s.operator(e, checker.Call{Verb: checker.Configure, Config: c}, leadership.Configure{Election: e, Config: c}, func(err error) {
 		if err != nil {
-			s.w.after(time.Second, func() { s.configure(e, lockDelay) })
+			s.w.after(time.Second, again)
 		}
 	})
 }

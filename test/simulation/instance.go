@@ -88,11 +88,11 @@ func (i *instance) call(id string, do func(context.Context)) {
 	i.s.w.start(o, func(ctx context.Context) { do(leadership.WithRequestID(ctx, id)) })
 }
 
-// serve makes a call of the service, and learns what it shows.
-func (i *instance) serve(id string, do func(context.Context) (leadership.Lease, error), answer func(leadership.Lease, error)) {
+// serve carries out a command, and learns what its answer shows.
+func (i *instance) serve(id string, command leadership.Command, answer func(leadership.Lease, error)) {
 	i.call(id, func(ctx context.Context) {
 		asked := i.now()
-		l, err := do(ctx)
+		l, err := i.service.Do(ctx, command)
 		if err == nil && i.ours(ctx) {
 			i.learn(l, asked)
 		}

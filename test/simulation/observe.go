@@ -6,7 +6,6 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/instance/instancetest"
-	"regent/leadership/rule"
 	"regent/test/checker"
 )
 
@@ -99,16 +98,4 @@ func drift(r leadership.Reading) time.Duration { return (r.Age+r.ExpiresIn)/500 
 // next is the event that makes a reading out of date.
 func next(l leadership.Lease) leadership.EventID {
 	return leadership.EventID{Election: l.Election, Revision: l.Revision + 1}
-}
-
-// committed records when a change is committed.
-func (r *record) committed(ch rule.Change) {
-	if r == nil {
-		return
-	}
-	for _, event := range ch.Events {
-		r.recording.Changes = append(r.recording.Changes, checker.Change{
-			Election: event.Election, Revision: event.Revision, Asked: r.w.now, Answered: r.w.now,
-		})
-	}
 }

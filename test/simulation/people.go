@@ -1,7 +1,6 @@
 package simulation
 
 import (
-	"context"
 	"slices"
 	"time"
 
@@ -58,30 +57,32 @@ func (s *simulation) give(e leadership.Election) {
 // giveAgain gives an order, and again if its outcome is unknown: it does what once would have done.
 func (s *simulation) giveAgain(e leadership.Election, o leadership.Order, tries int) {
 	s.w.tell("%s: %s orders %s %s for %v", e, o.Actor, o.Kind, o.CandidateID, max(o.For, o.Ban))
-	s.operated(e, checker.Call{Verb: checker.Order, Order: o}, tries, func(ctx context.Context, i *instance) (leadership.Lease, error) {
-		return i.service.Do(ctx, o.In(e))
-	}, func() { s.giveAgain(e, o, tries-1) })
+	s.operator(e, checker.Call{Verb: checker.Order, Order: o}, o.In(e), s.again(tries, func() { s.giveAgain(e, o, tries-1) }))
 }
 
 func (s *simulation) judge(e leadership.Election, c leadership.Judge, tries int) {
 	s.w.tell("%s: %s judges the work of token %d %s", e, c.Actor, c.Token, c.Verdict)
 	call := checker.Call{Verb: checker.Judge, Token: c.Token, Verdict: c.Verdict, Reason: c.Evidence, Actor: c.Actor}
 	c.Election = e
-	s.operated(e, call, tries, func(ctx context.Context, i *instance) (leadership.Lease, error) {
-		return i.service.Do(ctx, c)
-	}, func() { s.judge(e, c, tries-1) })
+	s.operator(e, call, c, s.again(tries, func() { s.judge(e, c, tries-1) }))
 }
 
-// operated makes the call through any instance, and again if it came to nothing.
-func (s *simulation) operated(e leadership.Election, c checker.Call, tries int, do func(context.Context, *instance) (leadership.Lease, error), again func()) {
-	i := s.any()
+// again does something once more if a call came to nothing.
+func (s *simulation) again(tries int, do func()) func(error) {
+	return func(err error) {
+		if err != nil && !sound(err) && tries > 0 && s.plan.faults.people {
+			s.w.after(s.w.upTo(2*time.Second), do)
+		}
+	}
+}
+
+// operator makes a call through any instance.
+func (s *simulation) operator(e leadership.Election, c checker.Call, command leadership.Command, answered func(error)) {
 	c.Caller, c.Election = "operator", e
 	at := s.record.called(c)
-	i.serve(s.record.id(at), func(ctx context.Context) (leadership.Lease, error) { return do(ctx, i) }, func(l leadership.Lease, err error) {
+	s.any().serve(s.record.id(at), command, func(l leadership.Lease, err error) {
 		s.record.answered(at, reply{lease: &l, err: err})
-		if err != nil && !sound(err) && tries > 0 && s.plan.faults.people {
-			s.w.after(s.w.upTo(2*time.Second), again)
-		}
+		answered(err)
 	})
 }
 

@@ -44,7 +44,7 @@ func count(counts map[string]int, r checker.Recording) {
 			reads++
 		}
 	}
-	for what, n := range map[string]int{"calls": len(r.Calls), "strong reads": reads, "beliefs": len(r.Beliefs), "changes": len(r.Changes)} {
+	for what, n := range map[string]int{"calls": len(r.Calls), "strong reads": reads, "beliefs": len(r.Beliefs)} {
 		counts[what] += n
 	}
 }

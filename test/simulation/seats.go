@@ -95,24 +95,14 @@ func (s *simulation) usher() {
 		return
 	}
 	s.w.tell("%s: %s orders %s for %v", gates, o.Actor, o.Kind, o.For)
-	i := s.any()
-	i.serve("", func(ctx context.Context) (leadership.Lease, error) { return i.service.Do(ctx, o.In(gates)) }, func(leadership.Lease, error) {})
+	o = o.In(gates)
+	s.operator(o.Record(), checker.Call{Verb: checker.Order, Order: o}, o, func(error) {})
 }
 
 // setSeats repeats the call until all seats have heard.
 func (s *simulation) setSeats(n int) {
-	s.w.tell("%s: an operator configures %d seats", whole, n)
-	i, c := s.any(), leadership.Config{LeaseDuration: s.plan.lease, Seats: n, Ballot: s.seatBallot}
-	at := s.record.called(checker.Call{Caller: "operator", Verb: checker.Configure, Election: whole, Config: c})
-	do := func(ctx context.Context) (leadership.Lease, error) {
-		return i.service.Do(ctx, leadership.Configure{Election: whole, Config: c})
-	}
-	i.serve(s.record.id(at), do, func(l leadership.Lease, err error) {
-		s.record.answered(at, reply{lease: &l, err: err})
-		if err != nil {
-			s.w.after(time.Second, func() { s.setSeats(n) })
-		}
-	})
+	c := leadership.Config{LeaseDuration: s.plan.lease, Seats: n, Ballot: s.seatBallot}
+	s.configures(whole, c, func() { s.setSeats(n) })
 }
 
 // haltAge is how old the halts may be by which a seat is granted. The instance's clock may be slow.

@@ -94,7 +94,7 @@ func newSimulation(c Config) *simulation {
 		acknowledged: make(map[string]bool), unlocked: make(map[tokenOf]bool), lasted: make(map[tokenOf]time.Time),
 	}
 	s.data = &data{w: w, kind: s.plan.store, faults: &s.plan.faults, figures: &s.figures, truth: s.truth, elections: make(map[leadership.Election]*row)}
-	s.truth.slack, s.data.record = s.data.guard(), s.record
+	s.truth.slack = s.data.guard()
 	s.bus = bus{s: s, published: make(map[leadership.Election]leadership.Revision)}
 	for n := range s.plan.elections {
 		s.names = append(s.names, s.plan.name(n, leadership.Election(fmt.Sprint("election-", n+1))))

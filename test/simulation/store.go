@@ -31,7 +31,6 @@ type data struct {
 	ahead     time.Duration // by which the store's clock has leapt
 	elections map[leadership.Election]*row
 	truth     *truth
-	record    *record
 }
 
 // row is an election as it is stored.
@@ -88,7 +87,6 @@ func (d *data) write(e leadership.Election, ch rule.Change, decided time.Time) r
 		event.At = at
 		r.events = append(r.events, event)
 	}
-	d.record.committed(ch)
 	d.truth.committed(before, ch, decided, at)
 	return rule.Snapshot{Record: ch.Record, Now: at, Guard: d.guard()}
 }

@@ -1,7 +1,6 @@
 package simulation
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"time"
@@ -73,37 +72,6 @@ func (a *agent) via() (v leadership.Via) {
 	return v
 }
 
-// aside makes a call beside the one that the agent waits for. Without an answer nothing comes of
-// it.
-func (a *agent) aside(c checker.Call, command leadership.Command, heard func(error)) {
-	life, i := a.life, a.s.any()
-	recorded, alive := a.s.record.asked(a, c), i.alive()
-	answer := func(l leadership.Lease, err error) {
-		if !alive() {
-			return
-		}
-		a.s.send(func() {
-			if a.life == life {
-				a.does(func() {
-					if a.s.record != nil && a.s.record.recording.Calls[recorded].Answered != checker.Forever {
-						return // a second answer
-					}
-					a.s.record.answered(recorded, reply{lease: &l, err: err})
-					heard(err)
-				})
-			}
-		})
-	}
-	a.s.send(func() {
-		if !alive() {
-			return
-		}
-		i.does(func() {
-			i.serve(a.s.record.id(recorded), func(ctx context.Context) (leadership.Lease, error) { return i.service.Do(ctx, command) }, answer)
-		})
-	})
-}
-
 // named is the present lease in a call.
 func (a *agent) named() leadership.LeaseRequest {
 	return leadership.LeaseRequest{Election: a.election, CandidateID: a.name, Key: a.key, Token: a.token}
@@ -150,23 +118,16 @@ func (a *agent) yield() {
 	r := a.named()
 	c := checker.Call{Verb: checker.Yield, Key: r.Key.Hash(), Token: a.token}
 	later := func() { a.after(a.pace(), a.yield) }
-	a.ask(c, 10*time.Second, func(i *instance, id string, answer func(reply, func())) {
-		do := func(ctx context.Context) (leadership.Lease, error) {
-			return i.service.Do(ctx, leadership.Yield{LeaseRequest: r})
+	a.ask(c, 10*time.Second, serves(leadership.Yield{LeaseRequest: r}, func(err error) {
+		switch {
+		case err == nil, errors.Is(err, leadership.LeaseLost):
+			a.after(a.s.w.upTo(5*time.Second), a.begin)
+		case errors.Is(err, leadership.NotReady):
+			a.release()
+		default:
+			later()
 		}
-		i.serve(id, do, func(l leadership.Lease, err error) {
-			answer(reply{lease: &l, err: err}, func() {
-				switch {
-				case err == nil, errors.Is(err, leadership.LeaseLost):
-					a.after(a.s.w.upTo(5*time.Second), a.begin)
-				case errors.Is(err, leadership.NotReady):
-					a.release()
-				default:
-					later()
-				}
-			})
-		})
-	}, later)
+	}), later)
 }
 
 // ready notes which incarnation is the successor.

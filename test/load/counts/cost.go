@@ -1,4 +1,4 @@
-package main
+package counts
 
 import (
 	"maps"
@@ -24,13 +24,10 @@ func (c Cost) plus(other Cost) Cost {
 }
 
 // minus returns the difference.
-func (c Cost) minus(other Cost) Cost { return c.plus(other.times(-1)) }
-
-// times is n times the cost.
-func (c Cost) times(n int) Cost {
-	calls := maps.Clone(c.Calls)
-	for name := range calls {
-		calls[name] *= n
+func (c Cost) minus(other Cost) Cost {
+	less := Cost{Calls: proxy.Calls{}, Read: -other.Read, Written: -other.Written}
+	for name, n := range other.Calls {
+		less.Calls[name] = -n
 	}
-	return Cost{Calls: calls, Read: c.Read * n, Written: c.Written * n}
+	return c.plus(less)
 }

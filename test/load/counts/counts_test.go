@@ -1,10 +1,11 @@
-package main
+package counts
 
 import (
 	"errors"
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,50 +26,36 @@ func TestOperationsCostWhatTestdataSays(t *testing.T) {
 		done, err := Operations(t.Context(), p)
 		require.NoError(t, err)
 		compare(t, string(p.kind), OperationsTable(p.kind, done))
-		t.Run("what a leader leaves behind costs what is promised", func(t *testing.T) { promised(t, Found{Kind: p.kind, Operations: done}) })
+		t.Run("what a leader leaves behind costs what is promised", func(t *testing.T) { promised(t, p.kind, done) })
 	})
 }
 
 // promised holds the counts to what is promised of what a leader leaves behind: testdata may be
 // written anew, and this may not.
-func promised(t *testing.T, found Found) {
-	more := found.operation(inheritName).minus(found.operation(grantName))
+func promised(t *testing.T, kind emulators.Kind, done []Operation) {
+	costOf := func(name string) Cost {
+		return done[slices.IndexFunc(done, func(o Operation) bool { return o.Name == name })].Cost
+	}
+	more := costOf(inheritName).minus(costOf(grantName))
 	if more.Written != 1 || more.RPCs() != 4 {
 		t.Errorf("a grant that inherits costs %+v more than one that does not; want a write, and 4 RPCs", more)
 	}
-	more = found.operation(inDoubtName).minus(found.operation(inheritName))
+	more = costOf(inDoubtName).minus(costOf(inheritName))
 	if more.Written != 1 || more.RPCs() != 2 {
 		t.Errorf("one with effects in doubt costs %+v more than one without; want a write, and 2 RPCs", more)
 	}
 	want := map[string][2]int{putAgainName: {1, 1}, beginAgainName: {1, 1}, finishName: {1, 1}, proposeName: {2, 1}, decideName: {2, 1}, putUnknownName: {2, 1}, appendName: {1, 2}, appendMostName: {1, 2}, appendRepeatName: {1, 0}}
-	if found.Kind == emulators.KindSpanner {
+	if kind == emulators.KindSpanner {
 		want = map[string][2]int{putAgainName: {2, 1}, beginAgainName: {2, 1}, finishName: {2, 1}, proposeName: {3, 1}, decideName: {3, 1}, putUnknownName: {2, 1}, appendName: {2, 2}, appendMostName: {2, 2}, appendRepeatName: {2, 0}}
 	}
-	if poll := found.operation(pollName); poll.RPCs() != 0 {
+	if poll := costOf(pollName); poll.RPCs() != 0 {
 		t.Errorf("a waiting elector's poll costs %+v, want nothing", poll)
 	}
 	for name, want := range want {
-		if got := found.operation(name); got.RPCs() != want[0] || got.Written != want[1] {
+		if got := costOf(name); got.RPCs() != want[0] || got.Written != want[1] {
 			t.Errorf("%s: %+v; want %d RPCs and %d writes", name, got, want[0], want[1])
 		}
 	}
-}
-
-// Only the order in which each candidate is better than all before it lets all of them write.
-func TestATakeoverByBallotCostsTwoRPCsForEachBidAndTheGrant(t *testing.T) {
-	onEach(t, func(t *testing.T, p Place) {
-		found, err := Ballots(t.Context(), p, ballotSizes()...)
-		require.NoError(t, err)
-		for _, f := range found {
-			if f.Release.RPCs() != 2 || f.Bids.RPCs() > 2*f.Instances || f.Grant.RPCs() != 2 {
-				t.Errorf("%+v; want 2 RPCs for the release and the grant, and for each bid at most", f)
-			}
-			if want := min(f.Instances, 2); !f.Worst && f.Writes != want || f.Worst && f.Writes != f.Instances {
-				t.Errorf("%d of the bids were written, if the best comes last %t, over %d instances; want %d, or all", f.Writes, f.Worst, f.Instances, want)
-			}
-		}
-		compare(t, "ballots-"+string(p.kind), BallotsTable(p.kind, found))
-	})
 }
 
 func TestRenewalsThroughSeveralInstancesCostWhatTheyCostThroughOne(t *testing.T) {

@@ -1,10 +1,6 @@
-// Command counts counts Regent's use of the cloud stores: RPCs, documents of Firestore, rows of
+// Package counts counts Regent's use of the cloud stores: RPCs, documents of Firestore, rows of
 // Spanner. Prices change, and times depend on the machine; counts are the same everywhere, so that
-// a test can check them. It writes a report in Markdown to the file that it is given:
-//
-//	go run ./test/load/counts test/load/etcd/cost.md
-//
-// It uses the emulators that run already, or starts them; see package emulators.
+// tests can check them. What follows from them is in test/load/etcd/cost.md.
 //
 // # What counts, and how
 //
@@ -26,7 +22,6 @@
 // The parts:
 //
 //	Operations   what each operation of Regent costs by itself; testdata has the counts
-//	Turns        what an hour of renewals costs that reach several instances in turn
-//	Ballots      what a change of leader by a ballot costs over several instances
-//	Readers      what readers from the cache cost for an hour, on a simulated clock
-package main
+//	Turns        what renewals cost that reach several instances in turn
+//	Readers      what readers from the cache cost, on a simulated clock
+package counts

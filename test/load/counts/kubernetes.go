@@ -1,4 +1,4 @@
-package main
+package counts
 
 import (
 	"context"
@@ -25,7 +25,7 @@ func (s *script) kubernetes() error {
 		return service.SharedSecret(ctx, s.handle)
 	}})
 	var last map[string]any // the Lease in the last answer
-	ask := func(want int, method, target, holder string) func() error {
+	ask := func(want int, method, target, holder string) step {
 		return func() error {
 			var body []byte
 			if method != http.MethodGet {

@@ -1,14 +1,18 @@
-package main
+package counts
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
+	"regent/emulators"
 	"regent/leadership"
 	"regent/leadership/instance"
 	"regent/leadership/service"
+	"regent/test/proxy"
 )
 
 // Operation is an operation of Regent, and its cost.
@@ -17,15 +21,19 @@ type Operation struct {
 	Cost Cost
 }
 
-// The names of the operations that the report uses besides their own lines.
-const (
-	renewalName = "renewal"
-	refusedName = "refused attempt"
-	releaseName = "release"
-	vacantName  = "grant of a vacant election"
-	batchName   = "batch renewal of 100 leases"
-	lookName    = "reading the outbox, which is empty"
-)
+// OperationsTable returns the cost of each operation on a store, in Markdown.
+func OperationsTable(kind emulators.Kind, done []Operation) string {
+	store, unit := "Firestore", "documents"
+	if kind == emulators.KindSpanner {
+		store, unit = "Spanner", "rows"
+	}
+	var t strings.Builder
+	fmt.Fprintf(&t, "| %s | RPCs | %s read | %[2]s written | which RPCs |\n| --- | ---: | ---: | ---: | --- |\n", store, unit)
+	for _, o := range done {
+		fmt.Fprintf(&t, "| %s | %d | %d | %d | %s |\n", o.Name, o.Cost.RPCs(), o.Cost.Read, o.Cost.Written, proxy.Calls{}.Plus(o.Cost.Calls))
+	}
+	return t.String()
+}
 
 // Operations does each operation of Regent, one after the other, and returns the cost of each. It
 // takes some seconds, because two leases must run out.
@@ -40,7 +48,7 @@ func Operations(ctx context.Context, p Place) ([]Operation, error) {
 		return nil, err
 	}
 	s := &script{ctx: ctx, place: p, handle: h, inst: inst, service: service.New(h), ann: newAgent("ann"), bob: newAgent("bob")}
-	for _, act := range []func() error{
+	for _, act := range []step{
 		s.lead, s.batch, s.read, s.handOver, s.runOut, s.reports, s.people, s.candidacies,
 		s.successions, s.checkpoints, s.effects, s.proposals, s.journals, s.hierarchy, s.seats, s.announce, s.kubernetes,
 	} {
@@ -62,6 +70,9 @@ type script struct {
 	done     []Operation
 }
 
+// step is a part of the script.
+type step = func() error
+
 // count does one operation and records its cost.
 func (s *script) count(name string, do func() error) error {
 	s.handle.Take()
@@ -74,7 +85,7 @@ func (s *script) count(name string, do func() error) error {
 }
 
 // all runs the steps up to the first that fails.
-func all(steps ...func() error) error {
+func all(steps ...step) error {
 	for _, step := range steps {
 		if err := step(); err != nil {
 			return err
@@ -84,15 +95,41 @@ func all(steps ...func() error) error {
 }
 
 // counted is count as a step.
-func (s *script) counted(name string, do func() error) func() error {
+func (s *script) counted(name string, do step) step {
 	return func() error { return s.count(name, do) }
 }
 
-func (s *script) acquire(a agent, e leadership.Election) func() error {
+// sends gives a command to the service.
+func (s *script) sends(c leadership.Command) step {
+	return func() error { _, err := s.service.Do(s.ctx, c); return err }
+}
+
+// releases ends a lease of the agent.
+func (s *script) releases(a agent, e leadership.Election, token leadership.Token) step {
+	return s.sends(leadership.Release{LeaseRequest: a.lease(e, token)})
+}
+
+// configures configures an election, whose lease is an hour unless it says another one.
+func (s *script) configures(e leadership.Election, c leadership.Config) step {
+	c.LeaseDuration = cmp.Or(c.LeaseDuration, time.Hour)
+	return s.sends(leadership.Configure{Election: e, Config: c})
+}
+
+// refuses expects that the store holds the lease against the one who asks for it.
+func refuses(ask func() error) step {
+	return func() error {
+		if err := ask(); !errors.Is(err, leadership.LeaseHeld) {
+			return fmt.Errorf("it was not refused: %w", err)
+		}
+		return nil
+	}
+}
+
+func (s *script) acquire(a agent, e leadership.Election) step {
 	return func() error { _, err := s.service.Acquire(s.ctx, a.ask(e)); return err }
 }
 
-func (s *script) renew(a agent, e leadership.Election, token leadership.Token) func() error {
+func (s *script) renew(a agent, e leadership.Election, token leadership.Token) step {
 	return func() error { _, err := s.service.Renew(s.ctx, a.lease(e, token)); return err }
 }
 
@@ -100,15 +137,10 @@ func (s *script) renew(a agent, e leadership.Election, token leadership.Token) f
 func (s *script) lead() error {
 	return all(
 		s.counted("grant, the first of an election", s.acquire(s.ann, "jobs")),
-		s.counted(renewalName, s.renew(s.ann, "jobs", 1)),
+		s.counted("renewal", s.renew(s.ann, "jobs", 1)),
 		s.counted("renewal after it", s.renew(s.ann, "jobs", 1)),
 		s.counted("grant repeated to the leader, whose reply was lost", s.acquire(s.ann, "jobs")),
-		s.counted(refusedName, func() error {
-			if _, err := s.service.Acquire(s.ctx, s.bob.ask("jobs")); !errors.Is(err, leadership.LeaseHeld) {
-				return fmt.Errorf("it was not refused: %w", err)
-			}
-			return nil
-		}),
+		s.counted("refused attempt", refuses(s.acquire(s.bob, "jobs"))),
 	)
 }
 
@@ -120,7 +152,7 @@ func (s *script) batch() error {
 	if err != nil {
 		return err
 	}
-	return s.count(batchName, func() error { return renewed(s.service.BatchRenew(s.ctx, batch)) })
+	return s.count("batch renewal of 100 leases", func() error { return renewed(s.service.BatchRenew(s.ctx, batch)) })
 }
 
 // granted lets one candidate lead n elections.
@@ -224,16 +256,9 @@ func (s *script) watch() error {
 
 func (s *script) handOver() error {
 	return all(
-		s.counted(releaseName, func() error {
-			_, err := s.service.Do(s.ctx, leadership.Release{LeaseRequest: s.ann.lease("jobs", 1)})
-			return err
-		}),
-		s.counted(vacantName, s.acquire(s.bob, "jobs")),
-		s.counted("configuration", func() error {
-			cmd := leadership.Configure{Config: leadership.Config{LeaseDuration: time.Minute}}
-			_, err := s.service.Do(s.ctx, cmd.In("jobs"))
-			return err
-		}),
+		s.counted("release", s.releases(s.ann, "jobs", 1)),
+		s.counted("grant of a vacant election", s.acquire(s.bob, "jobs")),
+		s.counted("configuration", s.configures("jobs", leadership.Config{LeaseDuration: time.Minute})),
 	)
 }
 
@@ -291,7 +316,7 @@ func (s *script) announce() error {
 		s.counted("marking an event as announced", mark(ids[:1])),
 		s.counted(fmt.Sprintf("marking %d events as announced", many), mark(ids[1:1+many])),
 		mark(ids[1+many:]),
-		s.counted(lookName, func() error { _, err := s.handle.Unannounced(s.ctx, "", 100); return err }),
+		s.counted("reading the outbox, which is empty", func() error { _, err := s.handle.Unannounced(s.ctx, "", 100); return err }),
 	)
 }
 

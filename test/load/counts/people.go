@@ -1,4 +1,4 @@
-package main
+package counts
 
 import (
 	"errors"
@@ -20,17 +20,13 @@ var limits = leadership.TermPolicy{
 }
 
 // led lets ann lead an election with limits, which is not counted.
-func (s *script) led(e leadership.Election) func() error {
+func (s *script) led(e leadership.Election) step {
 	return func() error {
-		cmd := leadership.Configure{Config: leadership.Config{Term: limits}}
-		if _, err := s.service.Do(s.ctx, cmd.In(e)); err != nil {
-			return err
-		}
-		return s.acquire(s.ann, e)()
+		return all(s.configures(e, leadership.Config{Term: limits, LeaseDuration: leadership.DefaultLeaseDuration}), s.acquire(s.ann, e))
 	}
 }
 
-func (s *script) report(e leadership.Election, report string) func() error {
+func (s *script) report(e leadership.Election, report string) step {
 	return func() error {
 		c := s.ann.lease(e, 1)
 		c.Report = []byte(report)
@@ -40,7 +36,7 @@ func (s *script) report(e leadership.Election, report string) func() error {
 }
 
 // deposed returns a step that sends a report which must trip.
-func (s *script) deposed(e leadership.Election, report string) func() error {
+func (s *script) deposed(e leadership.Election, report string) step {
 	return func() error {
 		if err := s.report(e, report)(); !errors.Is(err, leadership.LeaseLost) {
 			return fmt.Errorf("it has not tripped: %w", err)
@@ -65,7 +61,7 @@ func (s *script) reports() error {
 func (s *script) people() error {
 	const e = "people"
 	var ban leadership.OverrideID
-	order := func(name string, c leadership.Order) func() error {
+	order := func(name string, c leadership.Order) step {
 		return s.counted("order: "+name, func() error {
 			c.Reason, c.Actor = name, "ops"
 			if c.Kind == leadership.OrderLift {
@@ -79,17 +75,12 @@ func (s *script) people() error {
 		})
 	}
 	banned := leadership.Order{Kind: leadership.OrderBan, CandidateID: s.bob.id, For: time.Hour}
+	again := banned
+	again.Reason, again.Actor = "ban", "ops"
 	return all(
 		s.led(e),
 		order("ban", banned),
-		func() error {
-			const repeated = "order that stands already"
-			banned.Reason, banned.Actor = "ban", "ops"
-			return s.count(repeated, func() error {
-				_, err := s.service.Do(s.ctx, banned.In(e))
-				return err
-			})
-		},
+		s.counted("order that stands already", s.sends(again.In(e))),
 		order("lift", leadership.Order{Kind: leadership.OrderLift}),
 		order("assign", leadership.Order{Kind: leadership.OrderAssign, CandidateID: s.ann.id, For: time.Hour}),
 		order("pause", leadership.Order{Kind: leadership.OrderPause, For: time.Hour}),
@@ -99,67 +90,35 @@ func (s *script) people() error {
 			return err
 		}),
 		order("resume", leadership.Order{Kind: leadership.OrderResume}),
-		s.counted("request of an approval", func() error {
-			_, err := s.service.Do(s.ctx, leadership.RequestApproval{LeaseRequest: s.ann.lease(e, 1), Note: "the plan is ready"})
-			return err
-		}),
+		s.counted("request of an approval", s.sends(leadership.RequestApproval{LeaseRequest: s.ann.lease(e, 1), Note: "the plan is ready"})),
 		order("approve", leadership.Order{Kind: leadership.OrderApprove, Token: 1}),
-		s.counted("verdict", func() error {
-			_, err := s.service.Do(s.ctx, leadership.Judge{Election: e, Token: 1, Verdict: leadership.VerdictGood, Evidence: "the totals agree", Actor: "checker"})
-			return err
-		}),
+		s.counted("verdict", s.sends(leadership.Judge{Election: e, Token: 1, Verdict: leadership.VerdictGood, Evidence: "the totals agree", Actor: "checker"})),
 		order("approve, with a new epoch", leadership.Order{Kind: leadership.OrderApprove, Token: 1, NewEpoch: true}),
 		order("evict", leadership.Order{Kind: leadership.OrderEvict}),
-		s.counted("step down", func() error {
-			_, err := s.service.Do(s.ctx, leadership.StepDown{LeaseRequest: s.ann.lease(e, 2), Reason: "it is time", For: time.Minute})
-			return err
-		}),
+		s.counted("step down", s.sends(leadership.StepDown{LeaseRequest: s.ann.lease(e, 2), Reason: "it is time", For: time.Minute})),
 	)
 }
 
 // candidacies lets candidates bid for a vacant election, and challenge a leader.
 func (s *script) candidacies() error {
 	const vacant, held = "balloted", "challenged"
-	configured := func(e leadership.Election, p leadership.BallotPolicy) func() error {
-		return func() error {
-			cmd := leadership.Configure{Config: leadership.Config{LeaseDuration: time.Hour, Ballot: p}}
-			_, err := s.service.Do(s.ctx, cmd.In(e))
-			return err
-		}
+	refused := func(a agent, e leadership.Election, priority int64) step {
+		ask := a.ask(e)
+		ask.Priority, ask.InLine.Writes = priority, e == vacant // its instance knows of the ballot
+		return refuses(func() error { _, err := s.service.Acquire(s.ctx, ask); return err })
 	}
-	refused := func(e leadership.Election, id leadership.CandidateID, priority int64) func() error {
-		a := newAgent(id)
-		return func() error {
-			ask := a.ask(e)
-			ask.Priority = priority
-			if _, err := s.service.Acquire(s.ctx, bidding(ask)); !errors.Is(err, leadership.LeaseHeld) {
-				return fmt.Errorf("it was not refused: %w", err)
-			}
-			return nil
-		}
-	}
-	withdrawn := func(e leadership.Election, id leadership.CandidateID) func() error {
-		return func() error {
-			_, err := s.service.Do(s.ctx, leadership.Withdraw{Election: e, CandidateID: id})
-			return err
-		}
+	withdrawn := func(e leadership.Election, id leadership.CandidateID) step {
+		return s.sends(leadership.Withdraw{Election: e, CandidateID: id})
 	}
 	return all(
-		configured(vacant, leadership.BallotPolicy{Strategy: leadership.StrategyPriority, Window: leadership.MaxWindow}),
-		s.counted("bid, the first of a ballot", refused(vacant, "one", 1)),
-		s.counted("bid after it", refused(vacant, "two", 2)),
-		s.counted("bid that two others outrank", refused(vacant, "nil", 0)),
+		s.configures(vacant, leadership.Config{Ballot: leadership.BallotPolicy{Strategy: leadership.StrategyPriority, Window: leadership.MaxWindow}}),
+		s.counted("bid, the first of a ballot", refused(newAgent("one"), vacant, 1)),
+		s.counted("bid after it", refused(newAgent("two"), vacant, 2)),
+		s.counted("bid that two others outrank", refused(newAgent("nil"), vacant, 0)),
 		s.counted("withdrawal of a bid", withdrawn(vacant, "two")),
-		configured(held, leadership.BallotPolicy{Strategy: leadership.StrategyPriority, Window: leadership.NoWindow, Preempt: true}),
+		s.configures(held, leadership.Config{Ballot: leadership.BallotPolicy{Strategy: leadership.StrategyPriority, Window: leadership.NoWindow, Preempt: true}}),
 		s.acquire(s.ann, held),
-		s.counted("preemption: a better candidate asks", func() error {
-			ask := s.bob.ask(held)
-			ask.Priority = 1
-			if _, err := s.service.Acquire(s.ctx, ask); !errors.Is(err, leadership.LeaseHeld) {
-				return fmt.Errorf("it was not refused: %w", err)
-			}
-			return nil
-		}),
+		s.counted("preemption: a better candidate asks", refused(s.bob, held, 1)),
 		s.counted("preemption: the leader's first renewal after it", s.renew(s.ann, held, 1)),
 		s.counted("preemption: each further renewal until its end", s.renew(s.ann, held, 1)),
 		s.counted("preemption: the better candidate goes away", withdrawn(held, s.bob.id)),

@@ -1,4 +1,4 @@
-package main
+package counts
 
 import (
 	"cmp"
@@ -29,46 +29,20 @@ const (
 	headName         = "look of a follower at a journal where nothing was appended"
 )
 
-// hour configures an election with leases that outlast the counting.
-func (s *script) hour(e leadership.Election, change func(*leadership.Config)) func() error {
-	return func() error {
-		cmd := leadership.Configure{Config: leadership.Config{LeaseDuration: time.Hour}}
-		if change != nil {
-			change(&cmd.Config)
-		}
-		_, err := s.service.Do(s.ctx, cmd.In(e))
-		return err
-	}
-}
-
 // successions lets ann hand over to bob, in two phases.
 func (s *script) successions() error {
 	const e = "succession"
-	ready := func(a agent) func() error {
-		return func() error {
-			_, err := s.service.Do(s.ctx, leadership.SayReady{LeaseRequest: a.lease(e, 1)})
-			return err
-		}
-	}
+	ready := s.sends(leadership.SayReady{LeaseRequest: s.bob.lease(e, 1)})
 	return all(
-		s.hour(e, nil), s.acquire(s.ann, e),
-		s.counted("hand-over: the leader names its successor", func() error {
-			_, err := s.service.Do(s.ctx, leadership.HandOver{LeaseRequest: s.ann.lease(e, 1), To: s.bob.id})
-			return err
-		}),
+		s.configures(e, leadership.Config{}), s.acquire(s.ann, e),
+		s.counted("hand-over: the leader names its successor", s.sends(leadership.HandOver{LeaseRequest: s.ann.lease(e, 1), To: s.bob.id})),
 		s.counted("hand-over: a renewal meanwhile", s.renew(s.ann, e, 1)),
-		s.counted("hand-over: the successor is ready", ready(s.bob)),
-		s.counted("hand-over: the same again", ready(s.bob)),
-		s.counted("hand-over: the leader yields", func() error {
-			_, err := s.service.Do(s.ctx, leadership.Yield{LeaseRequest: s.ann.lease(e, 1)})
-			return err
-		}),
+		s.counted("hand-over: the successor is ready", ready),
+		s.counted("hand-over: the same again", ready),
+		s.counted("hand-over: the leader yields", s.sends(leadership.Yield{LeaseRequest: s.ann.lease(e, 1)})),
 		s.counted("hand-over: the successor takes over", s.acquire(s.bob, e)),
-		s.hour("promoted", func(c *leadership.Config) { c.Promotion = true }), s.acquire(s.ann, "promoted"),
-		s.counted("promotion: the leader serves", func() error {
-			_, err := s.service.Do(s.ctx, leadership.SayServing{LeaseRequest: s.ann.lease("promoted", 1)})
-			return err
-		}),
+		s.configures("promoted", leadership.Config{Promotion: true}), s.acquire(s.ann, "promoted"),
+		s.counted("promotion: the leader serves", s.sends(leadership.SayServing{LeaseRequest: s.ann.lease("promoted", 1)})),
 	)
 }
 
@@ -99,22 +73,16 @@ func (s *script) checkpoints() error {
 			return err
 		}
 	}
-	release := func(a agent, token leadership.Token) func() error {
-		return func() error {
-			_, err := s.service.Do(s.ctx, leadership.Release{LeaseRequest: a.lease(e, token)})
-			return err
-		}
-	}
 	return all(
-		s.hour(e, nil), s.acquire(s.ann, e),
+		s.configures(e, leadership.Config{}), s.acquire(s.ann, e),
 		s.counted("checkpoint, the first of a term", puts("1")),
 		s.counted(putAgainName, puts("2")),
 		s.elsewhere(putUnknownName, func(h Handle) error { return put(h, "3") }),
 		s.counted("checkpoint, after one through another server", puts("4")),
 		s.counted("reading a checkpoint", func() error { _, err := ledgerOn(s.handle).Checkpoint(s.ctx, e); return err }),
-		release(s.ann, 1),
+		s.releases(s.ann, e, 1),
 		s.elsewhere(grantName, grant(s.bob, false)),
-		release(s.bob, 2),
+		s.releases(s.bob, e, 2),
 		s.elsewhere(inheritName, grant(s.bob, true)),
 	)
 }
@@ -123,7 +91,7 @@ func (s *script) checkpoints() error {
 func (s *script) effects() error {
 	const e = "effects"
 	ledger := ledgerOn(s.handle)
-	begin := func(id leadership.EffectID) func() error {
+	begin := func(id leadership.EffectID) step {
 		return func() error {
 			_, err := ledger.BeginEffect(s.ctx, leadership.EffectRequest{LeaseRequest: s.ann.lease(e, 1), ID: id})
 			return err
@@ -134,7 +102,7 @@ func (s *script) effects() error {
 		return err
 	}
 	return all(
-		s.hour(e, nil), s.acquire(s.ann, e),
+		s.configures(e, leadership.Config{}), s.acquire(s.ann, e),
 		s.counted("begin of an effect, the first of a term", begin("a")),
 		s.counted(beginAgainName, begin("b")),
 		s.counted(finishName, finish),
@@ -144,10 +112,7 @@ func (s *script) effects() error {
 			_, err := ledger.PutCheckpoint(s.ctx, leadership.CheckpointRequest{LeaseRequest: s.ann.lease(e, 1), Sequence: 1, Data: json.RawMessage("1")})
 			return err
 		},
-		func() error {
-			_, err := s.service.Do(s.ctx, leadership.Release{LeaseRequest: s.ann.lease(e, 1)})
-			return err
-		},
+		s.releases(s.ann, e, 1),
 		s.elsewhere(inDoubtName, func(h Handle) error {
 			g, err := service.New(h).Acquire(s.ctx, s.bob.ask(e))
 			if err == nil {
@@ -165,7 +130,7 @@ func (s *script) effects() error {
 func (s *script) proposals() error {
 	const e = "proposals"
 	ledger := ledgerOn(s.handle)
-	propose := func(id leadership.ProposalID) func() error {
+	propose := func(id leadership.ProposalID) step {
 		return func() error {
 			_, err := ledger.Propose(s.ctx, leadership.ProposeRequest{Election: e, CandidateID: "dora", ID: id, Kind: "ask"})
 			return err
@@ -176,7 +141,7 @@ func (s *script) proposals() error {
 		return err
 	}
 	return all(
-		s.hour(e, nil), s.acquire(s.ann, e),
+		s.configures(e, leadership.Config{}), s.acquire(s.ann, e),
 		s.counted("proposal, the first of an election", propose("a")),
 		s.counted(proposeName, propose("b")),
 		s.counted("proposal repeated, whose reply was lost", propose("b")),
@@ -189,7 +154,7 @@ func (s *script) proposals() error {
 func ledgerOn(h Handle) *service.Ledger { return service.NewLedger(service.New(h), h) }
 
 // elsewhere is counted through another handle, as at another server.
-func (s *script) elsewhere(name string, do func(Handle) error) func() error {
+func (s *script) elsewhere(name string, do func(Handle) error) step {
 	return func() error {
 		other, err := s.place.Open(s.ctx)
 		if err != nil {
@@ -219,14 +184,14 @@ func (s *script) journals() error {
 			return err
 		}
 	}
-	read := func(after leadership.Index) func() error {
+	read := func(after leadership.Index) step {
 		return func() error {
 			_, err := ledger.ReadJournal(s.ctx, leadership.JournalRequest{Election: e, After: after, Limit: leadership.MaxPageSize})
 			return err
 		}
 	}
 	return all(
-		s.hour(e, nil), s.acquire(s.ann, e),
+		s.configures(e, leadership.Config{}), s.acquire(s.ann, e),
 		s.counted("opening a journal", func() error { _, err := ledger.OpenJournal(s.ctx, s.ann.lease(e, 1)); return err }),
 		s.counted(appendName, add(0, 1)),
 		s.counted(appendMostName, add(1, leadership.MaxEntries)),
@@ -246,7 +211,7 @@ func (s *script) journals() error {
 // hierarchy lets leases stand on others.
 func (s *script) hierarchy() error {
 	const top, part, region = "tree", "tree.part", "region"
-	via := func(e, of leadership.Election) func() error {
+	via := func(e, of leadership.Election) step {
 		return func() error {
 			ask := s.ann.ask(e)
 			ask.Via = leadership.Via{Election: of, Token: 1}
@@ -261,14 +226,14 @@ func (s *script) hierarchy() error {
 		return err
 	}
 	return all(
-		s.hour(top, nil), s.acquire(s.ann, top),
+		s.configures(top, leadership.Config{}), s.acquire(s.ann, top),
 		s.counted("delegating a part of a task", delegate),
 		s.counted("the same again, whose reply was lost", delegate),
 		s.counted("grant of a delegated election", s.acquire(s.bob, part)),
 		s.counted("renewal of its lease, while the parent's stays as it is", s.renew(s.bob, part, 1)),
 		s.renew(s.ann, top, 1),
 		s.counted("renewal of its lease, after the parent's was renewed", s.renew(s.bob, part, 1)),
-		s.hour(region, func(c *leadership.Config) { c.LeadersOf = "tre" }),
+		s.configures(region, leadership.Config{LeadersOf: "tre"}),
 		s.counted("grant by the lease of another election (via)", via(region, top)),
 		s.counted("tree of two elections", func() error { _, err := s.service.Tree(s.ctx, top); return err }),
 	)
@@ -277,12 +242,7 @@ func (s *script) hierarchy() error {
 // seats lets an election have several leaders.
 func (s *script) seats() error {
 	const whole = "gpu"
-	seats := func(n int) func() error {
-		return func() error {
-			_, err := s.service.Do(s.ctx, leadership.Configure{Election: whole, Config: leadership.Config{Seats: n, LeaseDuration: time.Hour}})
-			return err
-		}
-	}
+	seats := func(n int) step { return s.configures(whole, leadership.Config{Seats: n}) }
 	lead := func(a agent, e leadership.Election) func() error { // through an instance that knows the halts
 		return func() error {
 			_, err := s.inst.Acquire(s.ctx, a.ask(e))
@@ -346,12 +306,7 @@ func (s *script) seats() error {
 		},
 		func() error { return s.halts(s.inst) },
 		s.counted("grant while others are halted, as the instance knows", lead(s.ann, "free")),
-		s.counted("refusal in a halt that the instance knows", func() error {
-			if err := lead(s.ann, whole)(); !errors.Is(err, leadership.LeaseHeld) {
-				return fmt.Errorf("it was not refused: %w", err)
-			}
-			return nil
-		}),
+		s.counted("refusal in a halt that the instance knows", refuses(lead(s.ann, whole))),
 		s.seatBallot,
 	)
 }
@@ -361,9 +316,7 @@ func (s *script) seatBallot() error {
 	const whole = "cpu"
 	var turn time.Duration
 	return all(
-		s.hour(whole, func(c *leadership.Config) {
-			c.Seats, c.Ballot = 2, leadership.BallotPolicy{Strategy: leadership.StrategyPriority, Window: time.Second}
-		}),
+		s.configures(whole, leadership.Config{Seats: 2, Ballot: leadership.BallotPolicy{Strategy: leadership.StrategyPriority, Window: time.Second}}),
 		s.counted("bid for a seat, of 2 that are read first", func() error {
 			_, err := s.service.Acquire(s.ctx, s.bob.ask(whole))
 			refusal, ok := errors.AsType[*leadership.Error](err)

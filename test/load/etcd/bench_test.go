@@ -1,52 +1,97 @@
-package main
+package etcd
 
 import (
+	"flag"
 	"fmt"
 	"os"
+	"os/exec"
+	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
+)
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/stretchr/testify/require"
+var (
+	rounds = flag.Int("rounds", 1, "how many rounds count, after one that does not")
+	long   = flag.Duration("long", 500*time.Millisecond, "how long one system runs in a round")
+	page   = flag.String("page", "", "a page of Markdown that gets the figures in place of its last ones")
 )
 
 // The test binary also is etcd.
 func TestMain(m *testing.M) {
-	if is, err := child(); is {
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
+	if dir, is := os.LookupEnv(memberVariable); is {
+		fmt.Fprintln(os.Stderr, member(dir))
+		os.Exit(1)
 	}
 	os.Exit(m.Run())
 }
 
-// Every contest runs once, with real servers.
-func TestEveryContestRuns(t *testing.T) {
-	found, err := measure(t.Context(), plan{
-		Rounds: 1, Warm: 10 * time.Millisecond, Long: 500 * time.Millisecond, Connections: []int{1, 64}, Handovers: 1,
-	})
-	require.NoError(t, err)
-	for _, c := range found.Contests {
-		for _, l := range c.Lines() {
-			if l.Count <= 0 || l.Rate.Median <= 0 || l.P50.Median <= 0 {
-				t.Errorf("%s, %s, %s: %+v", c.Title, l.Row, l.Name, l)
+// bench is a run.
+type bench struct {
+	long   time.Duration
+	etcd   *etcd
+	regent *regent
+}
+
+// Every contest runs once in each round, so that changes in the course of a run affect all of them.
+func TestRegentBesideEtcd(t *testing.T) {
+	const inMemory = 0x01021994 // TMPFS_MAGIC
+	var disk syscall.Statfs_t
+	if err := syscall.Statfs(os.TempDir(), &disk); err != nil || disk.Type == inMemory && *page != "" {
+		t.Fatalf("the data would be in memory, where nothing is durable; choose a folder on a disk with TMPDIR (%v)", err)
+	}
+	b := &bench{long: *long, etcd: startEtcd(t), regent: startRegent(t)}
+	contests := b.contests()
+	for round := range *rounds + 1 {
+		for _, c := range contests {
+			c.run(t, round)
+		}
+	}
+	report := facts() + heads
+	for _, size := range sizes {
+		for _, c := range contests {
+			report += c.row(size)
+			for k, samples := range c.samples[size] {
+				if s := samples[0]; s.p99 <= 0 || s.p99 < s.p50 || s.rate <= 0 && s.cpu != 0 {
+					t.Errorf("%s at %d, system %d: %+v", c.name, size, k, s)
+				}
 			}
 		}
 	}
-	if n := len(found.Contests); n != 6 {
-		t.Errorf("%d contests were held, want 6", n)
+	t.Logf("\n%s", report)
+	if *page != "" {
+		publish(t, report)
 	}
-	report, err := found.report()
+}
+
+// facts says what was measured, and where.
+func facts() string {
+	revision, _ := exec.Command("git", "describe", "--always", "--dirty", "--exclude", "*").Output()
+	cpus, _ := os.ReadFile("/proc/cpuinfo")
+	_, cpu, _ := strings.Cut(string(cpus), "model name\t: ")
+	cpu, _, _ = strings.Cut(cpu, "\n")
+	return fmt.Sprintf("%s, Regent %s, %s;\n%d cores of %s; %d rounds of %v.\n\n",
+		time.Now().UTC().Format("2 January 2006"), strings.TrimSpace(string(revision)), runtime.Version(), runtime.NumCPU(), cpu, *rounds, *long)
+}
+
+const heads = "| Regent / etcd | at | per second: etcd | Regent | ratio | p50, ms: etcd | Regent | p99, ms: etcd | Regent | ratio | server's CPU, µs each: etcd | Regent |\n" +
+	"|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n"
+
+// publish replaces the figures on the page.
+func publish(t *testing.T, report string) {
+	const begins, ends = "<!-- figures -->\n", "<!-- end of the figures -->\n"
+	text, err := os.ReadFile(*page)
 	if err != nil {
-		t.Error(err)
+		t.Fatal(err)
 	}
-	for _, never := range []string{"<no value>", "%!", "NaN", "Inf", "\n\n\n"} {
-		if strings.Contains(report, never) {
-			t.Errorf("the report has %q:\n%s", never, report)
-		}
+	before, rest, found := strings.Cut(string(text), begins)
+	_, after, ended := strings.Cut(rest, ends)
+	if !found || !ended {
+		t.Fatalf("%s has no place for figures", *page)
+	}
+	if err := os.WriteFile(*page, []byte(before+begins+report+ends+after), 0o644); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -73,45 +118,13 @@ func TestOperationCountsByThePartOfItsTimeInTheRound(t *testing.T) {
 }
 
 // The ratios of 1 and 4 and of 5 and 2 in their rounds have the median 1.375, not that of all.
-func TestGoalsAreJudgedByTheMedianOfTheRoundsRatios(t *testing.T) {
+func TestRatiosAreThoseOfTheRounds(t *testing.T) {
 	t.Parallel()
-	rounds := func(rates ...float64) (all []Sample) {
-		for _, rate := range rates {
-			all = append(all, Sample{Count: rate, Seconds: 1, P99: rate})
-		}
-		return all
-	}
-	r := Result{Contests: []Contest{{
-		Of: "connections", Entrants: make([]Entrant, 2), Pairs: beside("things / others", 1.3, 1.4),
-		Rows: []Row{{1, [][]Sample{rounds(4, 2), rounds(1, 5)}}, {64, [][]Sample{rounds(4, 2), rounds(1, 5)}}},
-	}}}
-	var got []string
-	for _, line := range r.Goals() {
-		for _, v := range line.Verdicts {
-			got = append(got, fmt.Sprint(line.Name, "; ", v.Where, "; ", v.Goal, "; ", spread(v.Ratio), "; ", v.Met))
-		}
-	}
-	want := []string{
-		"things / others; 64 connections; ≥ 1.3; 1.38 (0.25–2.50); true", "things / others; 1 connection; ≥ 1.4; 1.38 (0.25–2.50); false",
-		"p99 of things; 64 connections; ≤ 1; 1.38 (0.25–2.50); false", "p99 of things; 1 connection; ≤ 1; 1.38 (0.25–2.50); false",
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("the goals (-want +got):\n%s", diff)
-	}
-}
-
-// The committed report is the one of the committed results, and says why a goal is missed.
-func TestCommittedReportMatchesResults(t *testing.T) {
-	t.Parallel()
-	here, err := readResult(".")
-	require.NoError(t, err)
-	want, err := here.report()
-	require.NoError(t, err)
-	got, err := os.ReadFile(reportFile)
-	if diff := cmp.Diff(want, string(got)); err != nil || diff != "" {
-		t.Errorf("%s is not what `go run . -render` writes: %v\n%s", reportFile, err, diff)
-	}
-	if strings.Contains(want, "No reason is written down") {
-		t.Error("write the reason of a missed goal into reasons.go, then run with -render")
+	c := contest{name: "things", rate: map[int]float64{64: 1.4}, late: 1, samples: map[int][2][]sample{
+		64: {{{rate: 4, p99: 4}, {rate: 2, p99: 2}}, {{rate: 1, p99: 1}, {rate: 5, p99: 5}}},
+	}}
+	const want = "| things | 64 | 3 | 3 | **1.38** (0.25–2.5) | | | 3 | 3 | **1.38** (0.25–2.5) | | |\n"
+	if got := strings.ReplaceAll(c.row(64), "|  |", "| |"); strings.ReplaceAll(got, "|  |", "| |") != want {
+		t.Errorf("got %s want %s", got, want)
 	}
 }

@@ -1,13 +1,27 @@
-package main
+package etcd
 
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
+	"math"
 	"os"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
+
+	"regent/test/process"
 )
+
+// sample is what one system did in one round.
+type sample struct {
+	rate     float64 // operations in a second, with fractions
+	p50, p99 float64 // of one operation, in milliseconds
+	cpu      float64 // of the server for each operation, in microseconds
+}
 
 // operation is repeated by one connection. It returns the number of things done: 1, or the size of
 // a batch.
@@ -49,7 +63,7 @@ func (t *tally) run(ctx context.Context, s span, do operation) error {
 
 // drive runs each operation on its own goroutine: first for warm, which is not counted, then for
 // long.
-func drive(ctx context.Context, on *server, all []operation, warm, long time.Duration) (Sample, error) {
+func drive(ctx context.Context, on *process.Process, all []operation, warm, long time.Duration) (sample, error) {
 	begin := time.Now().Add(warm)
 	s := span{begin, begin.Add(long)}
 	tallies, errs := make([]tally, len(all)), make([]error, len(all))
@@ -58,32 +72,46 @@ func drive(ctx context.Context, on *server, all []operation, warm, long time.Dur
 		running.Go(func() { errs[i] = tallies[i].run(ctx, s, do) })
 	}
 	<-time.After(time.Until(s.from))
-	server, err1 := cpu(on.cmd.Process.Pid)
-	own, err2 := cpu(os.Getpid())
+	before, err1 := cpu(on.Process.Pid)
 	<-time.After(time.Until(s.to))
-	serverAfter, err3 := cpu(on.cmd.Process.Pid)
-	ownAfter, err4 := cpu(os.Getpid())
+	after, err2 := cpu(on.Process.Pid)
 	running.Wait()
-	sample := Sample{Seconds: long.Seconds(), CPU: (serverAfter - server).Seconds(), Load: (ownAfter - own).Seconds()}
 	var took []time.Duration
+	var count float64
 	for _, t := range tallies {
 		took = append(took, t.took...)
-		sample.Count += t.count
+		count += t.count
 	}
-	sample.delays(took)
-	return sample, cmp.Or(append(errs, err1, err2, err3, err4)...)
+	x := sampleOf(took)
+	x.rate, x.cpu = count/long.Seconds(), (after-before).Seconds()*1e6/count
+	return x, cmp.Or(append(errs, err1, err2)...)
 }
 
-// sampleOf returns the sample of operations with these durations, since begin.
-func sampleOf(begin time.Time, took []time.Duration) Sample {
-	s := Sample{Count: float64(len(took)), Seconds: time.Since(begin).Seconds()}
-	s.delays(took)
-	return s
-}
-
-// delays fills in the durations of operations.
-func (s *Sample) delays(took []time.Duration) {
+// sampleOf returns the sample of operations with these durations: of each percentile the smallest
+// that at least so many do not exceed (the nearest rank).
+func sampleOf(took []time.Duration) (s sample) {
+	if len(took) == 0 {
+		return s
+	}
 	slices.Sort(took)
-	at := func(p float64) float64 { return milliseconds(percentile(took, p)) }
-	s.P50, s.P99, s.Max = at(0.5), at(0.99), at(1)
+	at := func(p float64) float64 {
+		return float64(took[int(math.Ceil(p*float64(len(took))))-1]) / float64(time.Millisecond)
+	}
+	return sample{p50: at(0.5), p99: at(0.99)}
+}
+
+// cpu returns the processor time, user and system, that a process has used so far. It is read from
+// /proc/PID/stat; see proc_pid_stat(5).
+func cpu(pid int) (time.Duration, error) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, err
+	}
+	name := strings.LastIndex(string(stat), ") ") // the program's name, before it, may contain anything
+	fields := strings.Fields(string(stat[name+1:]))
+	const utime, stime = 14 - 3, 15 - 3 // the first field after the name is the third
+	user, err1 := strconv.Atoi(fields[utime])
+	system, err2 := strconv.Atoi(fields[stime])
+	const tick = 10 * time.Millisecond // the same on every Linux that Go supports
+	return time.Duration(user+system) * tick, errors.Join(err1, err2)
 }

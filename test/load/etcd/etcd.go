@@ -1,28 +1,28 @@
-package main
+package etcd
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/url"
 	"os"
 	"os/exec"
-	"time"
+	"testing"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	etcdclient "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap"
+
+	"regent/test/process"
 )
 
 // memberVariable is the environment variable with the folder of a process that runs etcd.
 const memberVariable = "BENCH_MEMBER"
 
-// member runs etcd until the standard input ends: a cluster of one, with its defaults except the
-// addresses and the log level.
+// member runs etcd: a cluster of one, with its defaults except the addresses and the log level.
 func member(dir string) error {
 	c := embed.NewConfig()
 	c.Dir = dir
@@ -47,45 +47,34 @@ func member(dir string) error {
 	case err := <-e.Err():
 		return err
 	}
-	slog.New(slog.NewJSONHandler(os.Stderr, nil)).Info(serving, "address", e.Clients[0].Addr().String())
-	_, err = io.Copy(io.Discard, os.Stdin)
-	return err
+	slog.New(slog.NewJSONHandler(os.Stderr, nil)).Info("serving", "address", e.Clients[0].Addr().String())
+	return <-e.Err()
 }
 
-// etcd is one member with its clients.
+// etcd is one member with its clients, each with a connection of its own.
 type etcd struct {
-	*server
-	callers pool[*caller]
+	*process.Process
+	callers []*caller
 }
 
-// startEtcd starts this program again, as etcd, with its data in the folder.
-func startEtcd(ctx context.Context, dir string) (*etcd, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	s, err := serve(ctx, "etcd", exec.Command(self), memberVariable+"="+dir)
-	return etcdAt(s), err
-}
-
-func etcdAt(server *server) *etcd {
-	s := &etcd{server: server}
-	s.callers.create = func(int) (*caller, error) {
+// startEtcd starts this program again, as etcd.
+func startEtcd(t testing.TB) *etcd {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = process.Environ(memberVariable + "=" + t.TempDir())
+	s := &etcd{Process: process.Serve(t, cmd)}
+	for range most {
 		c, err := s.dial()
-		return &caller{Client: c}, err
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		s.callers = append(s.callers, &caller{Client: c})
 	}
 	return s
 }
 
-// stop closes the connections and kills the member.
-func (s *etcd) stop() {
-	for _, c := range s.callers.clients {
-		c.Close()
-	}
-	s.server.stop()
-}
-
-// caller is a client with a connection of its own, which makes one call at a time.
+// caller is a client that makes one call at a time.
 type caller struct {
 	*etcdclient.Client
 	session *concurrency.Session
@@ -94,19 +83,17 @@ type caller struct {
 
 // dial returns a client, which connects with the first call.
 func (s *etcd) dial() (*etcdclient.Client, error) {
-	return etcdclient.New(etcdclient.Config{Endpoints: []string{s.address}, Logger: zap.NewNop()})
+	return etcdclient.New(etcdclient.Config{Endpoints: []string{s.URL}, Logger: zap.NewNop()})
 }
 
 func newSession(c *etcdclient.Client) (*concurrency.Session, error) {
-	return concurrency.NewSession(c, concurrency.WithTTL(seconds(longLease)))
+	return concurrency.NewSession(c, concurrency.WithTTL(int(longLease.Seconds())))
 }
 
-func seconds(d time.Duration) int { return int(d / time.Second) }
-
 // cycles campaigns and resigns in an existing session.
-func (s *etcd) cycles(_ context.Context, i int) (operation, error) {
-	c, err := s.callers.at(i)
-	if err == nil && c.session == nil {
+func (s *etcd) cycles(_ context.Context, i int) (_ operation, err error) {
+	c := s.callers[i]
+	if c.session == nil {
 		c.session, err = newSession(c.Client)
 	}
 	return func(ctx context.Context) (int, error) {
@@ -120,24 +107,25 @@ func (s *etcd) cycles(_ context.Context, i int) (operation, error) {
 
 // puts writes a key.
 func (s *etcd) puts(_ context.Context, i int) (operation, error) {
-	c, err := s.callers.at(i)
+	c := s.callers[i]
 	key, value := fmt.Sprintf("shard-%d", i), fmt.Sprintf("agent-%d", i)
 	return func(ctx context.Context) (int, error) {
 		_, err := c.Put(ctx, key, value)
 		return 1, err
-	}, err
+	}, nil
 }
 
 // hold makes the i-th caller hold at least n leases.
 func (s *etcd) hold(ctx context.Context, i, n int) (*caller, error) {
-	c, err := s.callers.at(i)
-	for err == nil && len(c.leases) < n {
-		var g *etcdclient.LeaseGrantResponse
-		if g, err = c.Grant(ctx, int64(seconds(longLease))); err == nil {
-			c.leases = append(c.leases, g.ID)
+	c := s.callers[i]
+	for len(c.leases) < n {
+		g, err := c.Grant(ctx, int64(longLease.Seconds()))
+		if err != nil {
+			return nil, err
 		}
+		c.leases = append(c.leases, g.ID)
 	}
-	return c, err
+	return c, nil
 }
 
 // keepAlives keeps one lease alive, by the client's KeepAliveOnce.
@@ -187,15 +175,14 @@ func (s *etcd) reads(options ...etcdclient.OpOption) prepare {
 		if err != nil {
 			return nil, err
 		}
-		c, err := s.callers.at(i)
-		key := fmt.Sprintf("shard-%d", i)
+		c, key := s.callers[i], fmt.Sprintf("shard-%d", i)
 		return func(ctx context.Context) (int, error) {
 			got, err := c.Get(ctx, key, options...)
 			if err == nil && len(got.Kvs) != 1 {
 				err = fmt.Errorf("%s: %d keys", key, len(got.Kvs))
 			}
 			return 1, err
-		}, err
+		}, nil
 	}
 }
 

@@ -1,4 +1,4 @@
-package main
+package etcd
 
 import (
 	"context"
@@ -6,37 +6,40 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"os/exec"
+	"testing"
 	"time"
 
 	"regent/leadership"
 	"regent/leadership/client"
+	"regent/test/process"
 )
 
 // longLease is a lease that does not end while it is measured.
 const longLease = time.Hour
 
-// regent is one `regent serve` with its clients.
+// regent is one `regent serve` with its clients, each with a connection of its own.
 type regent struct {
-	*server
-	agents pool[*agent]
+	*process.Process
+	agents []*agent
 }
 
-// startRegent starts the program on its default store, which it makes in the folder.
-func startRegent(ctx context.Context, binary, dir string) (*regent, error) {
-	s, err := serve(ctx, "regent", exec.Command(binary, "serve", "--listen", "127.0.0.1:0"), "XDG_STATE_HOME="+dir)
-	return regentAt(s), err
-}
-
-func regentAt(server *server) *regent {
-	s := &regent{server: server}
-	s.agents.create = func(i int) (*agent, error) {
-		return s.newAgent(leadership.CandidateID(fmt.Sprintf("agent-%d", i)), longLease)
+// startRegent starts the program on its default store.
+func startRegent(t testing.TB) *regent {
+	t.Helper()
+	cmd := process.Regent.Command(t, "serve", "--listen", "127.0.0.1:0")
+	cmd.Env = append(cmd.Env, "XDG_STATE_HOME="+t.TempDir())
+	s := &regent{Process: process.Serve(t, cmd)}
+	for i := range most {
+		a, err := s.newAgent(leadership.CandidateID(fmt.Sprintf("agent-%d", i)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.agents = append(s.agents, a)
 	}
 	return s
 }
 
-// agent is a client of the SDK with a connection of its own, which makes one call at a time.
+// agent is a client of the SDK that makes one call at a time.
 type agent struct {
 	*client.Client
 	id     leadership.CandidateID
@@ -45,21 +48,17 @@ type agent struct {
 }
 
 // newAgent returns an agent that has not connected yet.
-func (s *regent) newAgent(id leadership.CandidateID, lease time.Duration) (*agent, error) {
+func (s *regent) newAgent(id leadership.CandidateID) (*agent, error) {
 	wire := &http.Transport{MaxIdleConnsPerHost: 1, DisableCompression: true}
 	c, err := client.New(client.Config{
-		Server: "http://" + s.address, HTTP: &http.Client{Transport: wire},
-		Candidate: client.Candidate{ID: id, LeaseDuration: lease},
-		Log:       slog.New(slog.DiscardHandler),
+		Server: s.URL, HTTP: &http.Client{Transport: wire}, Candidate: client.Candidate{ID: id}, Log: slog.New(slog.DiscardHandler),
 	})
 	return &agent{Client: c, id: id, wire: wire}, err
 }
 
 // rest closes the connections, which the server would close while they are not used.
 func (s *regent) rest() {
-	s.agents.mu.Lock()
-	defer s.agents.mu.Unlock()
-	for _, a := range s.agents.clients {
+	for _, a := range s.agents {
 		a.wire.CloseIdleConnections()
 	}
 }
@@ -73,21 +72,20 @@ func (a *agent) acquire(ctx context.Context, e leadership.Election, wait time.Du
 
 // hold makes the i-th agent hold at least n leases.
 func (s *regent) hold(ctx context.Context, i, n int) (*agent, error) {
-	a, err := s.agents.at(i)
-	for err == nil && len(a.leases) < n {
-		var l leadership.LeaseRequest
-		l, err = a.acquire(ctx, leadership.Election(fmt.Sprintf("shard-%d-%d", i, len(a.leases))), 0)
-		if err == nil {
-			a.leases = append(a.leases, l)
+	a := s.agents[i]
+	for len(a.leases) < n {
+		l, err := a.acquire(ctx, leadership.Election(fmt.Sprintf("shard-%d-%d", i, len(a.leases))), 0)
+		if err != nil {
+			return nil, err
 		}
+		a.leases = append(a.leases, l)
 	}
-	return a, err
+	return a, nil
 }
 
 // cycles acquires and releases an election without other candidates.
 func (s *regent) cycles(_ context.Context, i int) (operation, error) {
-	a, err := s.agents.at(i)
-	e := leadership.Election(fmt.Sprintf("cycle-%d", i))
+	a, e := s.agents[i], leadership.Election(fmt.Sprintf("cycle-%d", i))
 	return func(ctx context.Context) (int, error) {
 		l, err := a.acquire(ctx, e, 0)
 		if err != nil {
@@ -95,7 +93,7 @@ func (s *regent) cycles(_ context.Context, i int) (operation, error) {
 		}
 		_, err = a.Do(ctx, leadership.Release{LeaseRequest: l})
 		return 1, err
-	}, err
+	}, nil
 }
 
 // renewals renews one lease.
@@ -138,7 +136,7 @@ type regentCandidate struct {
 }
 
 func (s *regent) candidate(id, election string) (candidate, error) {
-	a, err := s.newAgent(leadership.CandidateID(id), 0)
+	a, err := s.newAgent(leadership.CandidateID(id))
 	return &regentCandidate{agent: a, election: leadership.Election(election)}, err
 }
 

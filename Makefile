@@ -29,6 +29,7 @@ PKG     ?= $(LONGEST) $(filter-out $(patsubst .%,regent%,$(LONGEST) $(OTHERS)),$
 SHUFFLE  ?=
 FUZZTIME ?= 30s
 CROWD    ?= 10000
+ELECTIONS ?= 100000
 NIGHT    ?= $(BUILD)/night
 IMAGE    ?= regent
 ARCH     ?= $(shell go env GOHOSTARCH)
@@ -101,8 +102,8 @@ race: ## run all tests in their short form under the race detector
 compare: ## measure Regent beside etcd, and write the figures into test/load/etcd/README.md (ARGS="-rounds 1": only print)
 	cd test/load/etcd && go test -count=1 -v -timeout 1h -run RegentBesideEtcd . $(or $(ARGS),-rounds 5 -long 2s -page README.md)
 
-load: ## measure 10,000 waiters and 10,000 watchers (CROWD=10000)
-	$(WITH_EMULATORS) go test -v -timeout 90m -run 'ACrowd|AnInstanceThatStops' ./test -crowd $(CROWD)
+load: ## measure 10,000 waiters and 10,000 watchers (CROWD=10000), and 100,000 elections (ELECTIONS=100000)
+	$(WITH_EMULATORS) go test -v -timeout 90m -run 'ACrowd|AnInstanceThatStops|ManyElections' ./test -crowd $(CROWD) -elections $(ELECTIONS) -work 6m
 
 fuzz: ## run each fuzz target for FUZZTIME (30s), or with FUZZTIME="30s 16 3" every 16th from number 3 on
 	@test/fuzz.sh $(FUZZTIME)

@@ -86,8 +86,12 @@ type Lease struct {
 	PreviousEnd EndReason
 
 	// Overrides are the standing orders. They are set in the answer to an order, in the answer to a
-	// read that asks for them, and always for a seat and HaltsElection.
+	// read that asks for them, and always for HaltsElection.
 	Overrides Overrides
+	// AssignedTo is the only candidate that is granted the seat until AssignedUntil, if an operator
+	// has said so. It is for instances, and not shown to a caller.
+	AssignedTo    CandidateID
+	AssignedUntil time.Time
 
 	// Ticket, if the store needs one, is set in the answer to the leader's acquire or renewal. The
 	// leader sends it with its next renewal.

@@ -1,9 +1,11 @@
 package leadership
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -80,16 +82,17 @@ type Seat struct {
 
 // OrderSeats says in which order a candidate asks for seats: for the one that it has, for one that
 // is assigned to it, for those that may be vacant, and last of all for the one that may be had
-// first, so that it is told when to ask again. It asks for none that is assigned to another.
-// Candidates begin at different ones, and each at the same again.
+// first, so that it is told when to ask again. It asks for one that is assigned to another only if
+// all are. Candidates begin at different ones, and each at the same again.
 func OrderSeats(seats []Seat, by CandidateID) (order []Seat) {
-	var own, free []Seat
+	var own, free, others []Seat
 	var first Seat
 	for _, s := range seats {
 		switch {
 		case s.Left > 0 && s.Leader == by:
 			order = append(order, s)
 		case s.For != "" && s.For != by:
+			others = append(others, s)
 		case s.Left == 0 && s.For == by:
 			own = append(own, s)
 		case s.Left == 0:
@@ -105,6 +108,9 @@ func OrderSeats(seats []Seat, by CandidateID) (order []Seat) {
 	}
 	if first.Left > 0 {
 		order = append(order, first)
+	}
+	if len(order) == 0 && len(others) > 0 {
+		order = append(order, slices.MinFunc(others, func(a, b Seat) int { return cmp.Compare(a.Left, b.Left) }))
 	}
 	return order
 }

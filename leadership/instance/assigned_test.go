@@ -45,16 +45,22 @@ func TestAnAssignedSeatIsGrantedToThatCandidateAloneWhereverItStands(t *testing.
 				}
 				_, err = a.Do(f.Context(), leadership.Release{LeaseRequest: lease(g.Grant)})
 				require.NoError(t, err)
+				go a.Acquire(f.Context(), leadership.AcquireRequest{Election: "gpu.2", CandidateID: "ida", Wait: time.Minute}) // by its own name
+				time.Sleep(time.Second)
 				a.asks.Take()
 				b.asks.Take()
 				time.Sleep(20 * time.Second)
 				for name, s := range map[string]*server{"a": a, "b": b} {
-					if n := s.asks.Take(); n["Update"] > 2 {
+					if n := s.asks.Take(); n["Update"] > 0 {
 						t.Errorf("%s asks for a seat that is another's: %v", name, n)
 					}
 				}
 				if h := f.held(); h["gpu.2"] != "" || h["gpu.1"] == "" || h["gpu.1"] == "ann" {
 					t.Errorf("without ann led are %v; want the first seat alone", h)
+				}
+				witness := leadership.AcquireRequest{Election: "gpu.2", CandidateID: "ann", Candidacy: leadership.Candidacy{Role: leadership.RoleWitness}}
+				if g, err := a.Acquire(f.Context(), witness); err == nil {
+					t.Errorf("a witness is granted %+v", g.Lease)
 				}
 				if g := <-f.asks(a, "ann", 0); g.err != nil || g.Election != "gpu.2" {
 					t.Errorf("back, ann has %+v, %v; want gpu.2", g.Grant.Lease, g.err)
@@ -95,6 +101,35 @@ func TestTheLiftOfAnAssignmentGivesTheSeatToTheNextInLine(t *testing.T) {
 		require.NoError(t, err)
 		if g := <-waits; g.err != nil || g.at.Sub(lifted) > 2*time.Second {
 			t.Errorf("after %v bob has %+v, %v", g.at.Sub(lifted), g.Grant.Lease, g.err)
+		}
+	})
+}
+
+func TestAnAssigneeThatWasHaltedIsAskedForOnceTheHaltIsLifted(t *testing.T) {
+	inFleet(t, func(f *fleet) {
+		a := f.start("a")
+		f.seats(a, 1)
+		_, err := a.Do(f.Context(), leadership.Order{Election: "gpu.1", Kind: leadership.OrderAssign, CandidateID: "ann", For: time.Hour, Reason: "its cache is warm", Actor: "op"})
+		require.NoError(t, err)
+		halt := leadership.Order{Election: "gpu*", Kind: leadership.OrderHalt, For: time.Hour, Reason: "poisoned", Actor: "op"}
+		_, err = a.Do(f.Context(), halt)
+		require.NoError(t, err)
+		ann, bob := f.asks(a, "ann", time.Minute), f.asks(a, "bob", time.Minute)
+		time.Sleep(20 * time.Second)
+		a.asks.Take()
+		time.Sleep(10 * time.Second)
+		if n := a.asks.Take(); n["Get"]+n["Update"] > 2 {
+			t.Errorf("waiting costs %v", n)
+		}
+		halt.Kind, halt.For = leadership.OrderUnhalt, 0
+		_, err = a.Do(f.Context(), halt)
+		require.NoError(t, err)
+		lifted := time.Now()
+		if g := <-ann; g.err != nil || g.at.Sub(lifted) > 3*time.Second {
+			t.Errorf("after %v ann has %+v, %v", g.at.Sub(lifted), g.Grant.Lease, g.err)
+		}
+		if g := <-bob; !errors.Is(g.err, leadership.LeaseHeld) {
+			t.Errorf("bob has %+v, %v", g.Grant.Lease, g.err)
 		}
 	})
 }

@@ -34,7 +34,7 @@ func (s *Snapshot) Lease() leadership.Lease {
 	}
 	if r.Standing.Seat > 0 {
 		_, l.Seat, _ = r.Election.SeatOf()
-		l.Overrides = s.Orders()
+		l.AssignedTo, l.AssignedUntil = r.Standing.Overrides.Assigned(s.Now)
 	}
 	if s.Live() {
 		hold(&l, s)

@@ -117,7 +117,7 @@ func vacant(s leadership.Seat) bool { return s.Left == 0 && s.For == "" }
 // whole as that was read: also a window after the seat could be granted first. A seat that is
 // assigned to the candidate needs no ballot.
 func (s *Snapshot) elect(ch Change, c AcquireCommand) (Change, error) {
-	if to, _ := s.Record.Standing.Overrides.Assigned(s.Now); to == c.CandidateID {
+	if to, _ := s.Record.Standing.Overrides.Assigned(s.Now); to == c.CandidateID && !witness(c.Candidacy) {
 		ch.grant(c, s.Now)
 		return ch, nil
 	}

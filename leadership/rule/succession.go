@@ -149,7 +149,7 @@ func handOver(s Snapshot, c leadership.HandOver) (Change, error) {
 		return Change{}, s.RefuseLost(lease)
 	}
 	if r.Standing.Seat > 0 {
-		return Change{}, s.Refuse(leadership.NotEligible, "election %q is a seat, and its lease passes to whoever came first; release it", r.Election)
+		return Change{}, s.Refuse(leadership.NotEligible, "election %q is a seat, which is not handed over; release it", r.Election)
 	}
 	words := wordsOf(c)
 	if better := r.Standing.Challenger; better != "" && better != c.To {
@@ -204,6 +204,8 @@ func sayReady(s Snapshot, cmd leadership.SayReady) (Change, error) {
 		return Change{}, s.Refuse(leadership.TokenStale, "fencing token %d of election %q is not that of the present term, which has %d; a candidate is ready in the term in which it was named", c.Token, r.Election, r.Token)
 	case !s.Live() || s.successor() != c.CandidateID:
 		return Change{}, s.Refuse(leadership.NotEligible, "%q is not the successor in election %q; wait for a hand-over to it, which its events tell of, or acquire", c.CandidateID, r.Election)
+	case r.Standing.Seat > 0:
+		return Change{}, s.Refuse(leadership.NotEligible, "election %q is a seat, which is not handed over: wait in line until its leader releases it", r.Election)
 	case now.Ready == c.CandidateID && now.Key.Equal(c.KeyHash):
 		return Change{}, nil
 	case now.bound() == c.CandidateID && !now.Key.Equal(c.KeyHash):

@@ -129,8 +129,7 @@ func (s *Service) seats(ctx context.Context, whole leadership.Lease) ([]leadersh
 	var known []leadership.Seat
 	for _, seat := range seats {
 		l := seat.Lease()
-		to, _ := l.Overrides.Assigned(l.ReadAt)
-		known = append(known, leadership.Seat{Election: l.Election, Leader: l.LeaderID, Since: l.AcquiredAt, Left: l.ExpiresIn + l.LockedFor, For: to})
+		known = append(known, leadership.Seat{Election: l.Election, Leader: l.LeaderID, Since: l.AcquiredAt, Left: l.ExpiresIn + l.LockedFor, For: l.AssignedTo})
 	}
 	return known, nil
 }

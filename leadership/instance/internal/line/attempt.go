@@ -202,7 +202,7 @@ func (l *Line) held(a *Attempt, err error, now time.Duration) {
 	bids := ok && isBallot(refusal.Cause) && refusal.Lease != nil && refusal.Lease.State == leadership.Vacant
 	// An order, or the policy, stands against the grant. That a leader is safe from better
 	// candidates does not.
-	barred := ok && refusal.Cause != nil && !isBallot(refusal.Cause) && refusal.Cause.Code != leadership.ReasonHeld && !assignsSeat(refusal)
+	barred := ok && refusal.Cause != nil && !isBallot(refusal.Cause) && refusal.Cause.Code != leadership.ReasonHeld && !l.assignsSeat(refusal)
 	if !barred || refusal.Cause.Code != leadership.ReasonParent {
 		l.parent = parent{election: l.parent.election}
 	}

@@ -105,12 +105,12 @@ func (l *Line) barred(c caller, refusal *leadership.Error, now time.Duration) {
 // unbar forgets the bars, because an event may have lifted some, or one that did was missed. The
 // head asks when a lease may be had.
 func (l *Line) unbar(within, now time.Duration) {
+	barred := l.bars.any()
+	l.bars, l.top.known = bars{}, false
 	at := max(l.open(now), now) + l.common.jitter(within)
-	if l.bars.any() && l.next <= now { // the bars alone have put it off
+	if barred && l.next <= now { // the bars alone have put it off
 		l.next = at
 	} else {
 		l.askAt(min(l.next, at))
 	}
-	l.bars = bars{}
-	l.top.known = false
 }

@@ -146,8 +146,8 @@ func (l *Line) Join(c *Caller, r leadership.AcquireRequest, now time.Duration) {
 		l.wake()
 	case p == l.successor(now):
 		l.wake()
-	case p == l.assignee(now):
-		l.next = min(l.next, now)
+	case l.isAssigned(p.request.CandidateID, now):
+		l.next = min(l.next, max(l.open(now), now))
 		l.wake()
 	case l.ballot.open() && l.ballot.refusal.Reason == leadership.ReasonQuorum && l.rule.policy.Quorum.Electorate.Has(string(p.request.CandidateID)):
 		l.next = min(l.next, now) // it may complete the quorum for which the ballot waits

@@ -39,7 +39,7 @@ func (l *Line) refusal(p *place, now time.Duration) *leadership.Error {
 	case l.ballot.open() && !l.replaced(p):
 		what = l.ballot.explain(e, p, now)
 	case len(l.seats) > 0 && e.RetryAfter > 0:
-		what = fmt.Sprintf("all seats of election %q are taken", name)
+		what = fmt.Sprintf("all seats of election %q are taken, or assigned to others", name)
 	case l.election.Yielded(now) != "":
 		what = fmt.Sprintf("%q has yielded election %q to %q", leader, name, l.election.Yielded(now))
 	case leader == p.request.CandidateID:

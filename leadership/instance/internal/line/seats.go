@@ -24,35 +24,51 @@ func (l *Line) open(now time.Duration) time.Duration {
 	first := never
 	for _, s := range l.seats {
 		open := s.Open()
-		if to, until := s.Assigned(now); to != "" && l.asks(to, now) == nil {
-			open = max(open, until)
+		if to, until := s.Assigned(now); to != "" {
+			open = max(open, min(until, l.asks(to, now)))
 		}
 		first = min(first, open)
 	}
 	return max(l.election.Open(), first)
 }
 
-// asks is the place of the candidate, if it can be asked for; otherwise nil.
-func (l *Line) asks(c leadership.CandidateID, now time.Duration) *place {
+// asks is when the candidate can be asked for: once nothing bars it; never if it does not wait.
+func (l *Line) asks(c leadership.CandidateID, now time.Duration) time.Duration {
+	at := never
 	for p := range l.each() {
-		if p.request.CandidateID == c && l.mayAsk(p, now) {
-			return p
+		if p.request.CandidateID != c || len(p.callers) == 0 || p.request.Role == leadership.RoleWitness {
+			continue
 		}
+		b := l.bars.of(callerOf(p.request), now)
+		if b == nil {
+			return 0
+		}
+		at = min(at, b.until)
 	}
-	return nil
+	return at
 }
 
 // assignee is the place of a candidate to which a seat is assigned that can be granted: it is asked
-// for wherever it stands, because nobody else is granted that seat. nil if there is none.
+// for wherever it stands, because nobody else is granted that seat. nil if there is none, or if the
+// store has said when its turn in a ballot comes.
 func (l *Line) assignee(now time.Duration) *place {
 	for _, s := range l.seats {
-		if to, _ := s.Assigned(now); to != "" && s.Open() <= now {
-			if p := l.asks(to, now); p != nil {
+		to, _ := s.Assigned(now)
+		if to == "" || s.Open() > now {
+			continue
+		}
+		for p := range l.each() {
+			if p.request.CandidateID == to && l.mayAsk(p, now) && !(l.ballot.open() && l.ballot.asked == p.candidacy()) {
 				return p
 			}
 		}
 	}
 	return nil
+}
+
+// isAssigned reports whether a seat is assigned to the candidate.
+func (l *Line) isAssigned(c leadership.CandidateID, now time.Duration) bool {
+	return slices.ContainsFunc(l.seats, func(s *view.Election) bool { to, _ := s.Assigned(now); return to == c })
 }
 
 // changed counts what has changed for the line, and putOff what was put off.
@@ -103,10 +119,10 @@ func (l *Line) along(head *place, now time.Duration) (best []*place) {
 	return best
 }
 
-// assignsSeat reports whether an order of one seat is behind the refusal. It bars nobody from the
-// others.
-func assignsSeat(refusal *leadership.Error) bool {
-	return refusal.Cause.Code == leadership.ReasonAssigned && refusal.Lease.Seat > 0
+// assignsSeat reports whether an order of one of the line's seats is behind the refusal. It bars
+// nobody from the others.
+func (l *Line) assignsSeat(refusal *leadership.Error) bool {
+	return refusal.Cause.Code == leadership.ReasonAssigned && refusal.Lease.Election != l.election.Name()
 }
 
 // free is how many seats can be granted to any candidate.
@@ -227,7 +243,7 @@ func (s *seating) read(ctx context.Context, k *seat) error {
 		return err
 	}
 	k.Leader, k.Since, k.Left = reading.LeaderID, reading.AcquiredAt, reading.ExpiresIn+reading.LockedFor
-	k.For, _ = reading.Overrides.Assigned(reading.ReadAt)
+	k.For = reading.AssignedTo
 	return nil
 }
 

@@ -213,6 +213,7 @@ func (v *View) Looked(name leadership.Election, look Look, events []leadership.E
 		e.forget(now)
 	}
 	for _, event := range events {
+		e.assigned.heard(event, now)
 		wake = e.hearOrder(event) || wake
 	}
 	if n := len(events); n > 0 && events[n-1].Revision > e.newest {

@@ -164,6 +164,7 @@ func (v *View) Heard(event leadership.Event, now time.Duration) (news bool) {
 		return false
 	}
 	e.hearEnd(event, now)
+	e.assigned.heard(event, now)
 	news = e.hearOrder(event)
 	if event.Revision > e.newest {
 		e.hear(event, now)
@@ -198,7 +199,6 @@ func (e *Election) hear(event leadership.Event, now time.Duration) {
 		e.open = now
 	}
 	e.hearSuccession(event, now)
-	e.assigned.heard(event, now)
 	if !same && !epoch {
 		e.terms++
 	}
@@ -242,7 +242,7 @@ func (e *Election) forget(now time.Duration) {
 		e.lease = nil
 		delete(e.view.kept, e)
 	}
-	e.succession, e.assigned = succession{}, assigned{}
+	e.succession, e.assigned = succession{}, assigned{as: e.newest}
 	if e.lease != nil {
 		e.newest = e.lease.Revision
 		e.succession.learnt(&e.lease.Lease, e.lease.Learnt)

@@ -61,23 +61,24 @@ func (s *succession) heard(e leadership.Event, now time.Duration) {
 type assigned struct {
 	to    leadership.CandidateID // "" if there is none
 	until time.Duration
+	as    leadership.Revision // of the answer or the event that says so
 }
 
 func (a *assigned) learnt(l *leadership.Lease, now time.Duration) {
-	*a = assigned{}
-	if l.Seat > 0 {
-		to, until := l.Overrides.Assigned(l.ReadAt)
-		*a = assigned{to, now + until.Sub(l.ReadAt)}
-	}
+	*a = assigned{l.AssignedTo, now + l.AssignedUntil.Sub(l.ReadAt), l.Revision}
 }
 
+// heard takes an event, even a late one.
 func (a *assigned) heard(e leadership.Event, now time.Duration) {
+	if e.Revision <= a.as {
+		return
+	}
 	switch e.Type {
 	case leadership.EventAssigned:
 		d := e.ReadDetail()
-		*a = assigned{d.CandidateID, now + d.Until.Sub(e.At)}
+		*a = assigned{d.CandidateID, now + d.Until.Sub(e.At), e.Revision}
 	case leadership.EventLifted: // a seat has no other order that is lifted
-		*a = assigned{}
+		*a = assigned{as: e.Revision}
 	}
 }
 

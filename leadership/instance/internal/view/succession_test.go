@@ -110,7 +110,7 @@ func TestToWhomASeatIsAssignedIsKnownByTheStoreAndByEvents(t *testing.T) {
 		l := held(r, start, time.Minute)
 		l.Seat = 1
 		if to != "" {
-			l.Overrides = leadership.NewOverrides([]leadership.Override{{ID: "assign-1", Kind: leadership.OverrideAssign, CandidateID: to, Since: epoch, Until: l.ReadAt.Add(time.Hour)}})
+			l.AssignedTo, l.AssignedUntil = to, l.ReadAt.Add(time.Hour)
 		}
 		return &l
 	}
@@ -136,4 +136,10 @@ func TestToWhomASeatIsAssignedIsKnownByTheStoreAndByEvents(t *testing.T) {
 	want("another read of the same", "cy")
 	v.Learn(assigned("", 4), view.Read, start, start)
 	want("a read without orders", "")
+	v.Learn(assigned("cy", 5), view.Read, start, start)
+	v.Heard(event(7, leadership.EventReleased, "", 1), start)
+	v.Heard(says(6, leadership.EventLifted, `{"override":"assign-3"}`), start)
+	want("a lift that came late", "")
+	v.Heard(says(3, leadership.EventAssigned, `{"candidateId":"cy","until":"2026-01-02T04:04:05Z"}`), start)
+	want("an order that came twice", "")
 }

@@ -112,7 +112,7 @@ func (v *View) SetLive(live bool, now time.Duration) {
 	v.live = live
 	v.epoch++
 	for _, e := range v.elections {
-		e.assigned = assigned{} // the lift may have been missed; if it was not, the store says so again
+		e.assigned = assigned{as: e.newest} // the lift may have been missed; if it was not, the store says so again
 		if e.history != nil {
 			e.history.doubt(live, now)
 			v.settle(e)

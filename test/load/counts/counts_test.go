@@ -26,7 +26,7 @@ func TestOperationsCostWhatTestdataSays(t *testing.T) {
 		done, err := Operations(t.Context(), p)
 		require.NoError(t, err)
 		compare(t, string(p.kind), OperationsTable(p.kind, done))
-		t.Run("what a leader leaves behind costs what is promised", func(t *testing.T) { promised(t, p.kind, done) })
+		t.Run("promised costs", func(t *testing.T) { promised(t, p.kind, done) })
 	})
 }
 

@@ -49,7 +49,7 @@ func (l *Line) asks(c leadership.CandidateID, now time.Duration) time.Duration {
 }
 
 // assignee is the place of a candidate to which a seat is assigned that can be granted: it is asked
-// for wherever it stands, because nobody else is granted that seat. nil if there is none, or if the
+// for wherever it stands, because no other is granted that seat. nil if there is none, or if the
 // store has said when its turn in a ballot comes.
 func (l *Line) assignee(now time.Duration) *place {
 	for _, s := range l.seats {
@@ -120,7 +120,7 @@ func (l *Line) along(head *place, now time.Duration) (best []*place) {
 }
 
 // assignsSeat reports whether an order of one of the line's seats is behind the refusal. It bars
-// nobody from the others.
+// no candidate from the others.
 func (l *Line) assignsSeat(refusal *leadership.Error) bool {
 	return refusal.Cause.Code == leadership.ReasonAssigned && refusal.Lease.Election != l.election.Name()
 }

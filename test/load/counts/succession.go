@@ -1,10 +1,10 @@
 package counts
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"regent/leadership"
@@ -249,28 +249,33 @@ func (s *script) seats() error {
 			return err
 		}
 	}
-	quiet := func(began bool) error { // until nothing is asked of the store
-		for rpcs := 0; !began || rpcs > 0; began = began || rpcs > 0 {
-			if err := pause(s.ctx, 500*time.Millisecond); err != nil {
-				return err
+	var granted chan error               // to the last that waits
+	wait := func(a agent) func() error { // until it stands in line, and nothing is asked of the store
+		return func() error {
+			answer := make(chan error, 1)
+			granted = answer
+			go func() {
+				ask := a.ask(whole)
+				ask.Wait = leadership.MaxWait
+				_, err := s.inst.Acquire(s.ctx, ask)
+				answer <- err
+			}()
+			for stands, rpcs := false, 0; !stands || rpcs > 0; {
+				if err := pause(s.ctx, 500*time.Millisecond); err != nil {
+					return err
+				}
+				asked, _ := s.handle.Take()
+				rpcs = asked.RPCs()
+				m, err := s.inst.Members(s.ctx, whole)
+				if err != nil {
+					return err
+				}
+				stands = slices.ContainsFunc(m.Members, func(one leadership.Member) bool { return one.ID == a.id })
 			}
-			asked, _ := s.handle.Take()
-			rpcs = asked.RPCs()
+			return nil
 		}
-		return nil
-	}
-	wait := func(a agent) <-chan error {
-		granted := make(chan error, 1)
-		go func() {
-			ask := a.ask(whole)
-			ask.Wait = leadership.MaxWait
-			_, err := s.inst.Acquire(s.ctx, ask)
-			granted <- err
-		}()
-		return granted
 	}
 	gus := newAgent("gus")
-	var granted <-chan error
 	free := func(l leadership.LeaseRequest) func() error {
 		return func() error {
 			if _, err := s.inst.Do(s.ctx, leadership.Release{LeaseRequest: l}); err != nil {
@@ -284,17 +289,12 @@ func (s *script) seats() error {
 		s.counted("grant of a seat, of 3 that are read first", s.acquire(s.ann, whole)),
 		s.acquire(gus, whole), // gus begins at seat 2
 		s.counted("one seat less", seats(2)),
-		func() error {
-			granted = wait(s.bob)
-			return cmp.Or(quiet(false), s.halts(s.inst))
-		},
+		wait(s.bob),
+		func() error { return s.halts(s.inst) },
 		s.counted("release of a seat, and its grant to the candidate that waits", free(s.ann.lease(whole+".1", 1))),
-		func() error {
-			wait(newAgent("dan"))
-			err := quiet(false)
-			granted = wait(newAgent("eve"))
-			return cmp.Or(err, quiet(true), s.halts(s.inst))
-		},
+		wait(newAgent("dan")),
+		wait(newAgent("eve")),
+		func() error { return s.halts(s.inst) },
 		s.counted("assignment of a seat that is led", func() error {
 			_, err := s.inst.Do(s.ctx, leadership.Order{Kind: leadership.OrderAssign, Election: whole + ".2", CandidateID: "eve", For: time.Hour, Reason: "it has to be", Actor: "olga"})
 			return err

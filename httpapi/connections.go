@@ -31,6 +31,7 @@ type place struct {
 	among    *list.List
 	at       *list.Element
 	requests int // under way; HTTP/2 may have several
+	used     bool
 }
 
 func newConnections(most int, displaced func()) *connections {
@@ -85,7 +86,9 @@ func (s *connections) remove(c net.Conn) {
 	}
 }
 
-// hurry closes connections without a request, so that a server that stops need not wait for them.
+// hurry closes connections that have had no request yet, so that a server that stops need not wait
+// for them. The others it closes itself, once the answer of the last request is written: that is
+// after the handler has returned.
 func (s *connections) hurry() {
 	for _, c := range s.silent() {
 		c.Close() // not with mu held: with TLS it may take a while
@@ -95,8 +98,10 @@ func (s *connections) hurry() {
 func (s *connections) silent() (all []net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for e := s.waiting.Front(); e != nil; e = e.Next() {
-		all = append(all, e.Value.(net.Conn))
+	for c, p := range s.places {
+		if !p.used {
+			all = append(all, c)
+		}
 	}
 	return all
 }
@@ -131,6 +136,7 @@ func (s *connections) count(c net.Conn, change int) {
 		return
 	}
 	p.requests += change
+	p.used = true
 	among := &s.waiting
 	if p.requests > 0 {
 		among = &s.busy

@@ -174,8 +174,8 @@ func (s *Service) tellAfter(ctx context.Context, whole rule.Snapshot) error {
 	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), lapseTimeout)
 	defer cancel()
 	err := s.tell(late, whole)
-	if errors.Is(err, leadership.InvalidArgument) {
-		err = &leadership.Error{Code: leadership.OutcomeUnknown, Detail: fmt.Sprintf("election %q was changed, and has not all of its seats (%v); mend that, and make the same call again", whole.Record.Election, err)}
+	if err != nil { // STORE_UNAVAILABLE would say that nothing was done
+		err = &leadership.Error{Code: leadership.OutcomeUnknown, Detail: fmt.Sprintf("election %q was changed, and not all of its seats have heard of it (%v); mend that, and make the same call again", whole.Record.Election, err)}
 	}
 	return err
 }
